@@ -1,0 +1,37 @@
+"""Estimators that know something true about their own future error.
+
+Every public name is importable from here and from its topic package; topics are loaded
+when one of their names is first used.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_TOPICS = {
+    "smp": (
+        "GaussianSMP",
+        "KernelRidgeSMP",
+        "MultinomialSMP",
+        "PoissonSMP",
+        "RidgeSMP",
+        "SMPLogisticRegression",
+        "SMPLogisticRegressionCV",
+        "log_density_score",
+    ),
+}
+_TOPIC_OF = {name: topic for topic, names in _TOPICS.items() for name in names}
+
+__all__ = [*sorted(_TOPIC_OF), *_TOPICS]
+
+
+def __getattr__(name):
+    if name in _TOPICS:
+        return import_module(f"{__name__}.{name}")
+    if name in _TOPIC_OF:
+        return getattr(import_module(f"{__name__}.{_TOPIC_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,45 @@
+"""What the estimators of all topics share beyond scikit-learn's own base classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+
+class SkboundsEstimator(BaseEstimator):
+    """``BaseEstimator`` of this package.
+
+    Keeps attributes that are computed on first access out of ``dir``: the HTML diagram
+    reads everything listed there, and showing an estimator must not start a computation.
+    """
+
+    _lazy_attributes: tuple[str, ...] = ()
+
+    def __dir__(self):
+        return [name for name in super().__dir__() if name not in self._lazy_attributes]
+
+
+def fit_from_scratch(fit: Callable) -> Callable:
+    """Make ``fit`` forget the previous fit, and leave nothing behind if it fails.
+
+    Fitted attributes, public or private, end with an underscore. They are dropped
+    before the call; after an exception the estimator is as it was before.
+    """
+
+    @wraps(fit)
+    def wrapper(self, *args: Any, **kwargs: Any):
+        before = dict(vars(self))
+        for name in before:
+            if name.endswith("_") and not name.startswith("__"):
+                delattr(self, name)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapper

@@ -1,0 +1,61 @@
+"""The only module that imports private names of scikit-learn.
+
+What is imported here has the same meaning in every supported version; differences
+between versions are levelled in this file and nowhere else.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Hidden,
+    Interval,
+    InvalidParameterError,
+    Options,
+    RealNotInt,
+    StrOptions,
+    validate_params,
+)
+from sklearn.utils.validation import _check_sample_weight
+
+__all__ = [
+    "HasMethods",
+    "Hidden",
+    "Integral",
+    "Interval",
+    "InvalidParameterError",
+    "Options",
+    "Real",
+    "RealNotInt",
+    "StrOptions",
+    "_fit_context",
+    "check_sample_weight",
+    "validate_params",
+]
+
+
+def check_sample_weight(sample_weight, X) -> np.ndarray:
+    """Return float64 sample weights, non-negative and not all zero.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), float or None
+        None means weight one for each row.
+    X : {ndarray, sparse matrix}
+        The rows, for their number.
+
+    Returns
+    -------
+    sample_weight : ndarray of shape (n_samples,)
+    """
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    # scikit-learn before 1.9 lets this pass.
+    if not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight

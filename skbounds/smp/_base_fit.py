@@ -1,0 +1,232 @@
+"""Penalised logistic and softmax regression by Newton's method.
+
+The objective, with sample weights ``v_i`` and penalties ``pen_j``, is
+
+    F(theta) = sum_i v_i loss(y_i, raw_i) + 1/2 sum_j pen_j theta_j^2 .
+
+Two classes have one raw prediction (the log-odds). K > 2 classes use the symmetric
+softmax model of scikit-learn; its optimum satisfies ``sum_k theta_k = 0``, so it is
+solved in ``K - 1`` orthonormal directions of that subspace, where the problem is
+strictly convex also with an unpenalised intercept.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import expit, log_expit, logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from skbounds.smp._tilts import label_targets
+
+# A Newton step that changes no raw prediction by more than this leaves an error of the
+# order of its square.
+LAST_STEP = 1e-9
+
+
+@cache
+def contrasts(n_classes: int) -> np.ndarray:
+    """Return orthonormal columns spanning the sum-zero vectors; [[1.]] if binary."""
+    if n_classes == 2:
+        return np.ones((1, 1))
+    return linalg.helmert(n_classes).T
+
+
+def raw_to_proba(raw: np.ndarray) -> np.ndarray:
+    """Map raw predictions (1 or K rows) to gradients' probabilities, same shape."""
+    return expit(raw) if raw.shape[0] == 1 else softmax(raw, axis=0)
+
+
+def log_loss_per_sample(raw: np.ndarray, onehot: np.ndarray) -> np.ndarray:
+    """Return the log loss of each column; ``onehot`` may be (1 or K, n)."""
+    if raw.shape[0] == 1:
+        return -log_expit(np.where(onehot[0] > 0.5, raw[0], -raw[0]))
+    return logsumexp(raw, axis=0) - np.sum(raw * onehot, axis=0)
+
+
+def reduced_hessian(Z, proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the Hessian of the weighted log loss in reduced coordinates.
+
+    Parameters
+    ----------
+    Z : {ndarray, sparse array} of shape (n_samples, p)
+    proba : ndarray of shape (1 or K, n_samples)
+    weight : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    hessian : ndarray of shape (k * p, k * p)
+        With ``k = 1`` or ``K - 1`` blocks.
+    """
+
+    def weighted_gram(w):
+        if sparse.issparse(Z):
+            return (Z.T @ Z.multiply(w[:, None])).toarray()
+        return Z.T @ (Z * w[:, None])
+
+    if proba.shape[0] == 1:
+        return weighted_gram(weight * proba[0] * (1.0 - proba[0]))
+    Q = contrasts(proba.shape[0])
+    k, p = Q.shape[1], Z.shape[1]
+    mean = Q.T @ proba
+    hessian = np.empty((k, p, k, p))
+    for a in range(k):
+        for b in range(a + 1):
+            w = weight * ((Q[:, a] * Q[:, b]) @ proba - mean[a] * mean[b])
+            hessian[a, :, b] = weighted_gram(w)
+            if a != b:
+                hessian[b, :, a] = hessian[a, :, b].T
+    return hessian.reshape(k * p, k * p)
+
+
+def step_length(direction_raw: np.ndarray, axis) -> np.ndarray:
+    """Return ``log(1 + r) / r``, the step that is safe without evaluating anything.
+
+    The log losses are quasi self-concordant: along a direction that changes raw
+    predictions by at most ``r`` (range over the classes), the Hessian changes at most
+    by the factor ``exp(r t)`` at step ``t``; minimising the resulting upper bound gives
+    this length. ``r <= 1`` returns 1: the full Newton step then decreases the objective
+    already by the same bound.
+    """
+    r = np.max(np.abs(direction_raw), axis=axis)
+    r = np.maximum(r * (1.0 if direction_raw.shape[-2] == 1 else 2.0), 1e-300)
+    return np.where(r <= 1.0, 1.0, np.log1p(r) / r)
+
+
+@dataclass
+class BaseFit:
+    """The n-point fit and what all virtual fits share.
+
+    Attributes
+    ----------
+    n_classes : int
+    penalty : ndarray of shape (p,)
+        Ridge strength per coordinate (1/C or 0).
+    theta : ndarray of shape (k, p)
+        Coefficients in reduced directions.
+    inv_factor : ndarray of shape (k * p, k * p)
+        Inverse of the lower Cholesky factor of the Hessian.
+    n_iter : int
+        Newton steps taken.
+    Z : {ndarray, sparse array} of shape (n_samples, p) or None
+        Training rows; None where one-step predictions are all that is wanted.
+    weight : ndarray of shape (n_samples,) or None
+    proba : ndarray of shape (1 or K, n_samples) or None
+    """
+
+    n_classes: int
+    penalty: np.ndarray
+    theta: np.ndarray
+    inv_factor: np.ndarray
+    n_iter: int = 0
+    Z: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    proba: np.ndarray | None = None
+
+    def raw(self, features) -> np.ndarray:
+        """Return raw predictions of coordinate rows, shape (1 or K, n)."""
+        return raw_predictions(self.theta, features, self.n_classes)
+
+    def class_theta(self) -> np.ndarray:
+        """Return coefficients per class (K rows) or of the positive class (1 row)."""
+        return contrasts(self.n_classes) @ self.theta
+
+
+def raw_predictions(theta: np.ndarray, features, n_classes: int) -> np.ndarray:
+    """Return raw predictions, shape (1 or K, n), for reduced coefficients."""
+    return contrasts(n_classes) @ (features @ theta.T).T
+
+
+def factorize(hessian: np.ndarray) -> np.ndarray:
+    """Return the inverse of the lower Cholesky factor of a positive matrix.
+
+    Saturated probabilities and tiny penalties can leave the matrix singular to working
+    precision; then the diagonal is raised by the smallest amount that helps.
+    """
+    jitter = np.finfo(float).eps * np.trace(hessian) / len(hessian)
+    work = hessian
+    for _ in range(30):
+        factor, info = linalg.lapack.dpotrf(work, lower=1, clean=1)
+        if info == 0:
+            inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+            return inverse
+        work = hessian + max(jitter, np.finfo(float).tiny) * np.eye(len(hessian))
+        jitter *= 10.0
+    raise np.linalg.LinAlgError("The Hessian of the log loss is not finite.")
+
+
+def fit_base(
+    Z,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    penalty: np.ndarray,
+    n_classes: int,
+    *,
+    theta: np.ndarray | None = None,
+    max_iter: int = 100,
+) -> BaseFit:
+    """Minimise the penalised log loss of the n training rows to machine precision.
+
+    Parameters
+    ----------
+    Z : {ndarray, sparse array} of shape (n_samples, p)
+    codes : ndarray of shape (n_samples,), int
+        Labels 0..K-1.
+    weight : ndarray of shape (n_samples,)
+    penalty : ndarray of shape (p,)
+    n_classes : int
+    theta : ndarray of shape (k, p), default=None
+        Starting point.
+    max_iter : int, default=100
+        Largest number of Newton steps; a ``ConvergenceWarning`` when it is reached.
+    """
+    onehot = label_targets(n_classes)[codes].T
+    Q = contrasts(n_classes)
+    k, p = Q.shape[1], Z.shape[1]
+    theta = np.zeros((k, p)) if theta is None else theta.copy()
+    full_penalty = np.tile(penalty, k)
+
+    def objective(theta, raw):
+        loss = weight @ log_loss_per_sample(raw, onehot)
+        return loss + 0.5 * np.sum(penalty * theta**2)
+
+    raw = raw_predictions(theta, Z, n_classes)
+    converged, previous = False, np.inf
+    for n_iter in range(1, max_iter + 1):
+        proba = raw_to_proba(raw)
+        residual = Q.T @ ((proba - onehot) * weight)
+        gradient = (Z.T @ residual.T).T + penalty * theta
+        hessian = reduced_hessian(Z, proba, weight)
+        hessian.flat[:: k * p + 1] += full_penalty
+        inv_factor = factorize(hessian)
+        direction = -(inv_factor.T @ (inv_factor @ gradient.ravel())).reshape(k, p)
+        change = raw_predictions(direction, Z, n_classes)
+        size = np.max(np.abs(change))
+        step, safe = 1.0, float(step_length(change, axis=None))
+        if safe < 1.0:
+            value = objective(theta, raw)
+            descent = np.sum(gradient * direction)
+            while step > safe and not (
+                objective(theta + step * direction, raw + step * change)
+                <= value + 1e-4 * step * descent
+            ):
+                step = max(step / 4.0, safe)
+        theta, raw = theta + step * direction, raw + step * change
+        # The second condition is the floor set by rounding in the gradient.
+        if size <= LAST_STEP or (size <= 1e-6 and size >= 0.5 * previous):
+            converged = True
+            break
+        previous = size
+    if not converged:
+        warnings.warn(
+            f"Newton's method did not converge in max_iter={max_iter} iterations; "
+            "increase max_iter or scale the features.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    proba = raw_to_proba(raw_predictions(theta, Z, n_classes))
+    return BaseFit(n_classes, penalty, theta, inv_factor, n_iter, Z, weight, proba)

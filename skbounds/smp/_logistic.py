@@ -1,0 +1,673 @@
+"""Sample minmax prediction for logistic and softmax regression, one penalty."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn import get_config
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._sklearn_compat import (
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    _fit_context,
+    check_sample_weight,
+)
+from skbounds.smp._base_fit import BaseFit, fit_base
+from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum
+from skbounds.smp._design import Design, make_design
+from skbounds.smp._grid import check_grid
+from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
+from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
+from skbounds.smp._virtual import exact_leave_one_out, solve_virtual
+
+
+def _is_binary(estimator):
+    if hasattr(estimator, "classes_") and len(estimator.classes_) > 2:
+        raise AttributeError(
+            "predict_interval is defined for two classes; this estimator was fitted "
+            f"with {len(estimator.classes_)}."
+        )
+    return True
+
+
+class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
+    """Validation and prediction shared by the logistic SMP estimators.
+
+    Subclasses implement ``_log_proba`` and ``_interval`` on coordinate rows.
+    """
+
+    def _validate_training(self, X, y, sample_weight):
+        """Return rows of positive weight, their codes, weights and the classes."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C"
+        )
+        check_classification_targets(y)
+        weight = check_sample_weight(sample_weight, X)
+        keep = weight > 0
+        if not keep.all():
+            X, y, weight = X[keep], y[keep], weight[keep]
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the "
+                f"data, but the data contains only one class: {classes[0]!r}."
+            )
+        return X, codes, weight, classes
+
+    def _make_design(self, X, weight):
+        return make_design(
+            X,
+            weight,
+            fit_intercept=self.fit_intercept,
+            penalize_intercept=self.penalize_intercept,
+            intercept_scaling=self.intercept_scaling,
+        )
+
+    def _warn_unconverged(self, n_failed, n_total):
+        if n_failed:
+            warnings.warn(
+                f"{n_failed} of {n_total} virtual fits did not converge in "
+                f"max_iter={self.max_iter} Newton iterations; increase max_iter or "
+                "scale the features.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _virtual_fits(self, base, features, slope, target):
+        """Solve tilted problems exactly and report those that failed."""
+        fits = solve_virtual(
+            base,
+            features,
+            slope,
+            target,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+        self._warn_unconverged(fits.n_failed, slope.size)
+        return fits.raw, fits.squared_norm
+
+    def _map_rows(self, function, X):
+        """Apply ``function`` to coordinate rows of X in blocks of bounded memory."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+        design = Design(**self._design_)
+        n_classes = len(self.classes_)
+        width = 3 * (X.shape[1] + design.n_coordinates) + 8 * n_classes**2
+        limit = get_config()["working_memory"] * 2**20 // (8 * width)
+        parts = [
+            function(design.transform(X[rows]))
+            for rows in gen_batches(X.shape[0], max(1, int(limit)))
+        ]
+        return np.concatenate(parts)
+
+    def predict_log_proba(self, X):
+        """Predict logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return self._map_rows(self._log_proba, X)
+
+    def predict_proba(self, X):
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``; rows sum to one.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X):
+        """Predict log-odds (two classes) or log probabilities (more).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive log-odds mean ``classes_[1]``. Not linear in X.
+        """
+        log_proba = self.predict_log_proba(X)
+        if log_proba.shape[1] == 2:
+            return log_proba[:, 1] - log_proba[:, 0]
+        return log_proba
+
+    def predict(self, X):
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            Class labels. Far from all training rows this may differ from the side of
+            the hyperplane ``coef_``, ``intercept_``: there either label could have
+            been fitted.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    @available_if(_is_binary)
+    def predict_interval(self, X):
+        """Predict the probabilities under the two virtual fits.
+
+        Only for two classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+            Probability of ``classes_[1]`` when the row is added with label
+            ``classes_[0]`` (lower) and ``classes_[1]`` (upper). The plug-in probability
+            lies between them. Not a confidence interval.
+        """
+        return self._map_rows(self._interval, X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class SMPLogisticRegression(BaseSMPClassifier):
+    r"""Sample minmax predictor for logistic regression.
+
+    Predicts the label of a row by asking how well the model would fit the row under
+    *each* label: the penalised logistic regression is refitted with the row added once
+    per label, and the probability of a label is proportional to the probability that
+    its own refit gives it. With :math:`\theta^{(x, y)}` the minimiser of
+
+    .. math::
+
+        \sum_{i=1}^n \log(1 + e^{-y_i \langle \theta, x_i\rangle})
+        + \log(1 + e^{-y \langle \theta, x\rangle}) + \frac{1}{2C} \|\theta\|^2,
+
+    .. math::
+
+        \tilde P(y \mid x) \propto \sigma(y \langle \theta^{(x, y)}, x\rangle)
+        \, e^{-\lambda \|\theta^{(x, y)}\|^2 / 2}, \qquad \lambda = \frac{1}{(n + 1) C}.
+
+    The expected log loss of this predictor exceeds that of the best logistic model by
+    at most the order ``d / n`` **whatever the distribution of the labels**, where
+    the maximum likelihood estimator can be arbitrarily bad under a wrong model. The
+    refits are not run one by one: all rows share the factorised Hessian of the fit to
+    the training data, and the result equals the refits to within ``tol``.
+
+    Read more in the :ref:`User Guide <smp>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    C : float, 'theory' or 'loo', default=1.0
+        Inverse strength of the ridge penalty, as in
+        :class:`~sklearn.linear_model.LogisticRegression`, on the training rows plus the
+        added one. 'theory' is ``1 / (2 R**2)`` with R the largest row norm, for which
+        Theorem 6 of [1]_ holds; 'loo' takes the value in ``Cs`` with the smallest
+        leave-one-out log loss, the smaller one in case of ties.
+
+    fit_intercept : bool, default=True
+        Whether to add an intercept.
+
+    penalize_intercept : bool, default=False
+        Whether the penalty includes the intercept. Without (the default) predictions
+        do not depend on the origin of the features, but the closed-form bound of
+        :meth:`theory_bound` is not proved.
+
+    intercept_scaling : float, default=1.0
+        Value of the constant feature when ``penalize_intercept=True``; otherwise not
+        used.
+
+    virtual_weight : float, default=1.0
+        Weight of the added row, in [0, 1]. 1 is the sample minmax predictor, 0 the
+        ordinary logistic regression.
+
+    Cs : int or array-like of shape (n_cs,), default=None
+        Candidates for ``C='loo'``; an integer means that many values of
+        ``logspace(-3, 2)``, None means 20.
+
+    method : {'exact', 'one-step'}, default='exact'
+        'exact' solves the refits and keeps the training rows; 'one-step' replaces the
+        training objective by its second-order expansion, keeps only the d x d factor
+        and costs O(d^2) per predicted row.
+
+    tol : float, default=1e-10
+        Accuracy of the log-odds of the refits. Not used by 'one-step'.
+
+    max_iter : int, default=100
+        Largest number of Newton steps of a fit.
+
+    n_jobs : int, default=None
+        Threads over blocks of predicted rows (and of left-out rows). None means 1.
+
+    verbose : int, default=0
+        Positive: print a line per fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients of the ordinary fit to the training rows with the same ``C_``.
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Its intercept.
+
+    C_ : float
+        The value of C that was used.
+
+    lambda_ : float
+        Penalty per observation, ``1 / ((n + 1) C_)``; n is the total weight.
+
+    n_iter_ : int
+        Newton steps of the fit to the training rows.
+
+    bound_valid_ : bool
+        Whether the conditions of Theorem 6 hold: ``C_ <= 1 / (2 R**2)``, no
+        unpenalised intercept, ``virtual_weight=1``.
+
+    excess_risk_bound_ : float
+        Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
+        ``n - 1`` rows is at most the penalised loss of any fixed linear model plus the
+        expectation of this number, for any distribution. Computed on first access when
+        ``method='exact'``; nan unless ``virtual_weight=1``.
+
+    loo_log_loss_ : float
+        Leave-one-out log loss (in nats) with the same ``lambda_``. Computed on first
+        access when ``method='exact'``.
+
+    loo_log_loss_path_ : ndarray of shape (n_cs,)
+        Leave-one-out log loss of each candidate. Only for ``C='loo'``.
+
+    Cs_ : ndarray of shape (n_cs,)
+        Candidates. Only for ``C='loo'``.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during fit, if X has string column names.
+
+    See Also
+    --------
+    SMPLogisticRegressionCV : Pools over C and virtual weights; the practical default.
+    sklearn.linear_model.LogisticRegression : The plug-in predictor.
+
+    Notes
+    -----
+    With n rows, d features and K classes, ``fit`` costs O(n d^2) per Newton step
+    (K (K - 1) / 2 times that for K > 2), and 'exact' prediction a few passes of O(n d)
+    per row and label. For d > n everything happens in the n-dimensional row space.
+    Memory is O(min(n, d)^2 (K - 1)^2) for the factor; 'exact' also keeps the rows.
+
+    K > 2 classes use the symmetric softmax model; two classes always use the binary
+    one, whose penalty is twice as strong at the same C. All computation is done, and
+    results are returned, in float64. ``sample_weight`` are repetition counts: integer
+    weights equal repeated rows, and the scale matters.
+
+    The fixed scale of C assumes features of about unit scale, as for
+    :class:`~sklearn.linear_model.LogisticRegression`.
+
+    References
+    ----------
+    .. [1] J. Mourtada and S. Gaïffas (2022). "An improper estimator with optimal excess
+       risk in misspecified density estimation and logistic regression". Journal of
+       Machine Learning Research 23(31), 1-49.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbounds import SMPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SMPLogisticRegression()).fit(X, y)
+    >>> print(model.predict_proba(X[:2]).round(3))
+    [[0.997 0.003]
+     [0.99  0.01 ]]
+    >>> print(round(model[-1].loo_log_loss_, 3))
+    0.074
+    """
+
+    _parameter_constraints: dict = {
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory", "loo"})],
+        "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "virtual_weight": [Interval(Real, 0, 1, closed="both")],
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "method": [StrOptions({"exact", "one-step"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    _lazy_attributes = ("excess_risk_bound_", "loo_log_loss_")
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        fit_intercept=True,
+        penalize_intercept=False,
+        intercept_scaling=1.0,
+        virtual_weight=1.0,
+        Cs=None,
+        method="exact",
+        tol=1e-10,
+        max_iter=100,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.intercept_scaling = intercept_scaling
+        self.virtual_weight = virtual_weight
+        self.Cs = Cs
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_from_scratch
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+
+        y : array-like of shape (n_samples,)
+            Class labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Repetition counts of the rows, not necessarily integers.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        X, codes, weight, classes = self._validate_training(X, y, sample_weight)
+        design = self._make_design(X, weight)
+        data = {
+            "Z": design.transform(X),
+            "codes": codes,
+            "weight": weight,
+            "n_classes": len(classes),
+        }
+        penalized = design.penalized()
+        radius2 = row_norms(X, squared=True).max()
+        if self.fit_intercept and self.penalize_intercept:
+            radius2 += self.intercept_scaling**2
+
+        if self.C == "loo":
+            Cs = check_grid(20 if self.Cs is None else self.Cs, "Cs", decades=(-3, 2))
+            path, theta = self._leave_one_out_path(data, penalized, Cs)
+            # Sorted by C, the first minimum is the one with the smallest C.
+            order = np.argsort(Cs, kind="stable")
+            best = order[np.argmin(path[order, 0])]
+            C, self._loo_ = Cs[best], path[best]
+            self.Cs_, self.loo_log_loss_path_ = Cs, path[:, 0]
+        else:
+            theta = None
+            C = self.C
+            if C == "theory":
+                C = 1.0 / (2.0 * radius2) if radius2 > 0 else 1.0
+        base = fit_base(
+            **data, penalty=penalized / C, theta=theta, max_iter=self.max_iter
+        )
+        if self.verbose:
+            print(f"[SMPLogisticRegression] C={C:.3g}: {base.n_iter} Newton steps")
+
+        self._training_ = {"radius2": float(radius2), "n": float(weight.sum())}
+        if self.method == "exact":
+            self._training_["codes"] = codes
+        else:
+            if self.C != "loo":
+                self._loo_ = self._leave_one_out(data, penalized, C, base.theta)[0]
+            self._training_["spectrum"] = self._spectrum(base.Z, weight)
+            base = replace(base, Z=None, weight=None, proba=None)
+        self._design_ = vars(design)
+        self._base_ = vars(base)
+        self.classes_ = classes
+        self.coef_, self.intercept_ = design.to_features(base.class_theta())
+        self.C_ = float(C)
+        self.lambda_ = 1.0 / ((self._training_["n"] + 1.0) * self.C_)
+        self.n_iter_ = base.n_iter
+        self.bound_valid_ = bool(
+            1.0 / C >= 2.0 * radius2 * (1.0 - 1e-12)
+            and (self.penalize_intercept or not self.fit_intercept)
+            and self.virtual_weight == 1
+        )
+        return self
+
+    @property
+    def loo_log_loss_(self):
+        """Leave-one-out log loss."""
+        return float(self._loo()[0])
+
+    @property
+    def excess_risk_bound_(self):
+        """Leave-one-out estimate of the expected log normaliser."""
+        return float(self._loo()[1])
+
+    def log_normalizer(self, X):
+        """Compute ``log Z``, how much more than one distribution the refits cover.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, labelled or not.
+
+        Returns
+        -------
+        log_normalizer : ndarray of shape (n_samples,)
+            Logarithm (in nats) of the sum over the labels of the probabilities that the
+            refits give to their own label, times the penalty factor. Large where the
+            training data leave the label open; its mean over fresh rows is an unbiased
+            estimate of the bound that :attr:`excess_risk_bound_` estimates by
+            leave-one-out. Near zero or slightly negative where the training data
+            determine the prediction.
+        """
+        return self._map_rows(lambda rows: log_normalize(self._scores(rows))[1], X)
+
+    def theory_bound(self, norm_bound):
+        """Compute the closed-form excess-risk bound of Theorem 6.
+
+        Parameters
+        ----------
+        norm_bound : float
+            Norm B of the coefficients of the competing linear models.
+
+        Returns
+        -------
+        bound : float
+            ``e * df / (n + 1) + lambda_ * B**2 / 2`` (in nats) with the effective
+            degrees of freedom ``df`` at ``4 * lambda_`` of the features' empirical
+            second moments; above the penalty condition, with the larger constant that
+            the proof gives. An expectation over training sets and one new row; it is a
+            theorem only if ``bound_valid_``.
+
+        Warns
+        -----
+        UserWarning
+            If the bound is vacuous: predicting equal probabilities has it too.
+        """
+        check_is_fitted(self)
+        if not (isinstance(norm_bound, Real) and norm_bound >= 0):
+            raise ValueError(
+                f"norm_bound must be a non-negative number; got {norm_bound!r}."
+            )
+        training = self._training_
+        if self.method == "exact":
+            spectrum = self._spectrum(self._base_["Z"], self._base_["weight"])
+        else:
+            spectrum = training["spectrum"]
+        dof = effective_dof(spectrum, 4.0 * self.lambda_)
+        dof += self.fit_intercept and not self.penalize_intercept
+        dof *= len(self.classes_) - 1
+        bound = logistic_bound(
+            dof, self.lambda_, training["n"], training["radius2"], norm_bound
+        )
+        trivial = np.log(len(self.classes_))
+        if bound >= trivial:
+            warnings.warn(
+                f"The bound {bound:.3g} is vacuous: equal probabilities are within "
+                f"log({len(self.classes_)}) = {trivial:.3g} of any model.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return bound
+
+    def _spectrum(self, Z, weight):
+        unpenalized = self.fit_intercept and not self.penalize_intercept
+        return second_moment_spectrum(Z[:, :-1] if unpenalized else Z, weight)
+
+    def _scores(self, features):
+        """Return ``log sigma(...) - lambda |theta|^2 / 2`` per row and label."""
+        base = BaseFit(**self._base_)
+        if self.virtual_weight == 0:
+            raw = base.raw(features).T
+            n_labels = base.n_classes
+            scores = label_scores(np.repeat(raw[:, None, :], n_labels, axis=1))
+            return scores - 0.5 * self.lambda_ * np.sum(
+                base.theta**2 @ (base.penalty > 0)
+            )
+        raw, squared_norm = self._refit(base, features)
+        return label_scores(raw) - 0.5 * self.lambda_ * squared_norm
+
+    def _refit(self, base, features):
+        slope, target = virtual_tilts(
+            features.shape[0], [self.virtual_weight], base.n_classes
+        )
+        if self.method == "one-step":
+            return one_step_fits(base, features, slope, target)
+        return self._virtual_fits(base, features, slope, target)
+
+    def _log_proba(self, features):
+        return log_normalize(self._scores(features))[0]
+
+    def _interval(self, features):
+        return expit(self._refit(BaseFit(**self._base_), features)[0][:, :, 0])
+
+    def _loo(self):
+        """Return the leave-one-out log loss and log normaliser, computed once."""
+        check_is_fitted(self)
+        if not hasattr(self, "_loo_"):
+            base = BaseFit(**self._base_)
+            data = {
+                "Z": base.Z,
+                "codes": self._training_["codes"],
+                "weight": base.weight,
+                "n_classes": base.n_classes,
+            }
+            self._loo_ = self._leave_one_out(
+                data, (base.penalty > 0).astype(float), self.C_, base.theta
+            )[0]
+        return self._loo_
+
+    def _leave_one_out_path(self, data, penalized, Cs):
+        """Return leave-one-out figures (n_cs, 2) and a start for the final fit."""
+        path = np.empty((len(Cs), 2))
+        theta = None
+        for index in np.argsort(Cs, kind="stable"):
+            path[index], theta = self._leave_one_out(
+                data, penalized, Cs[index], theta, method="exact"
+            )
+            if self.verbose:
+                print(
+                    f"[SMPLogisticRegression] C={Cs[index]:.3g}: leave-one-out log "
+                    f"loss {path[index, 0]:.4f}"
+                )
+        return path, theta
+
+    def _leave_one_out(self, data, penalized, C, theta, method=None):
+        """Return (log loss, log normaliser) by leave-one-out, and the fit's theta.
+
+        The penalty per observation of the candidate stays what it is at n rows, so the
+        problems with one row less plus a virtual one have total penalty ``n lambda``.
+        A row of weight v loses (and gains as a virtual row) one unit of it: integer
+        weights then equal repetition.
+        """
+        weight, codes = data["weight"], data["codes"]
+        total = weight.sum()
+        lambda_ = 1.0 / ((total + 1.0) * C)
+        base = fit_base(
+            **data,
+            penalty=penalized * (total * lambda_),
+            theta=theta,
+            max_iter=self.max_iter,
+        )
+        removed = np.minimum(weight, 1.0)
+        added = self.virtual_weight * removed
+        if (method or self.method) == "exact":
+            fits = exact_leave_one_out(
+                base,
+                codes,
+                removed,
+                added,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+            )
+            self._warn_unconverged(fits.n_failed, fits.squared_norm.size)
+            raw, squared_norm = fits.raw, fits.squared_norm
+        else:
+            raw, squared_norm = one_step_leave_one_out(
+                base, codes, removed, added[:, None]
+            )
+            raw, squared_norm = raw[:, 0], squared_norm[:, 0]
+        scores = label_scores(raw) - 0.5 * lambda_ * squared_norm
+        log_proba, log_normalizer = log_normalize(scores)
+        loss = -log_proba[np.arange(len(codes)), codes]
+        bound = weight @ log_normalizer / total if self.virtual_weight == 1 else np.nan
+        return np.array([weight @ loss / total, bound]), base.theta

@@ -1,0 +1,358 @@
+"""What the Gaussian sample minmax predictors share, and the score for them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn import get_config
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import SkboundsEstimator
+from skbounds._sklearn_compat import Real, check_sample_weight
+from skbounds.smp._bounds import ridge_bound
+from skbounds.smp._gaussian import (
+    joint_log_density,
+    joint_log_normalizer,
+    joint_quantiles,
+    normal_log_density,
+    ridge_law,
+)
+from skbounds.smp._grid import check_grid
+from skbounds.smp._ridge_loo import leave_one_out_figures, sigma_floor
+
+
+class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
+    """Choice of penalty and noise scale, and all predictions from the law's terms.
+
+    Subclasses implement ``_terms(X)``: fitted values (m, n_outputs), h, q (m,) and s
+    (m, n_outputs) as in ``_gaussian.ridge_law``.
+    """
+
+    def _validate_training(self, X, y, sample_weight, **options):
+        """Return rows of positive weight, targets (n, n_outputs) and weights."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            **options,
+        )
+        y = np.asarray(y, dtype=np.float64)
+        weight = check_sample_weight(sample_weight, X)
+        self._single_output_ = y.ndim == 1
+        return X, y.reshape(len(y), -1), weight
+
+    def _set_law(self, sample, radius2, scale):
+        """Set penalty, noise scale and leave-one-out figures from a training sample.
+
+        ``scale`` is the noise scale per output, or None to estimate it.
+        """
+        if self.alpha == "loo":
+            grid = 25 if self.alphas is None else self.alphas
+            alphas = check_grid(grid, "alphas", decades=(-4, 4))
+            figures = leave_one_out_figures(sample, alphas, scale)
+            path = np.array([item.log_loss for item in figures])
+            # Sorted downwards, the first minimum is the one with the largest penalty.
+            order = np.argsort(-alphas, kind="stable")
+            best = order[np.argmin(path[order])]
+            alpha, chosen = alphas[best], figures[best]
+            self.alphas_, self.loo_log_loss_path_ = alphas, path
+        else:
+            alpha = self.alpha
+            if alpha == "theory":
+                alpha = 2.0 * radius2 if radius2 > 0 else 1.0
+            chosen = leave_one_out_figures(sample, np.array([float(alpha)]), scale)[0]
+        total = sample.weight.sum()
+        self.alpha_ = float(alpha)
+        self.lambda_ = float(alpha / (total + 1.0))
+        self.sigma_ = chosen.sigma
+        self.loo_log_loss_ = chosen.log_loss
+        self.excess_risk_bound_ = chosen.excess_risk_bound
+        self.leverage_bound_ = chosen.leverage_bound
+        self.effective_dof_ = chosen.effective_dof
+        self.bound_valid_ = bool(
+            isinstance(self.sigma, Real)
+            and (
+                alpha == 0
+                or (alpha >= 2.0 * radius2 * (1.0 - 1e-12) and not sample.has_mean)
+            )
+        )
+        self._law_ = {
+            "n": float(total),
+            "radius2": float(radius2),
+            "squared_norm": np.sum(
+                (sample.g / (sample.e + alpha)[:, None]) ** 2, axis=0
+            ),
+            "has_mean": sample.has_mean,
+        }
+
+    def _noise_scale(self, sample):
+        """Return the noise scale given by the parameter, None to estimate it."""
+        if isinstance(self.sigma, Real):
+            return np.full(sample.y.shape[1], float(self.sigma))
+        if sample.has_mean and sample.weight.sum() <= 1:
+            raise ValueError(
+                "sigma='loo' with an unpenalised intercept needs at least 2 samples; "
+                "got n_samples=1. Give sigma as a float."
+            )
+        return None
+
+    def _warn_floor(self, y):
+        if self.sigma == "loo" and np.any(self.sigma_ <= sigma_floor(y)):
+            warnings.warn(
+                "The leave-one-out noise scale is zero to working precision (constant "
+                "or exactly fitted y); a small positive floor is used. Give sigma as a "
+                "float if the predictive density matters.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _blocks(self, X, width):
+        """Yield row blocks of X such that ``width`` doubles per row fit in memory."""
+        limit = get_config()["working_memory"] * 2**20 // (8 * max(width, 1))
+        for rows in gen_batches(X.shape[0], max(1, int(limit))):
+            yield X[rows]
+
+    def _normal_law(self, X):
+        """Return mean, standard deviation and log normaliser, (m, n_outputs) each."""
+        fitted, h, q, s = self._terms(X)
+        return ridge_law(
+            fitted, h, q, s, self._law_["squared_norm"], self.lambda_, self.sigma_
+        )
+
+    def _joint_law(self, X):
+        """Return centre (m, n_outputs), h (m,) and parameters of the scale-free law."""
+        fitted, h, _, _ = self._terms(X)
+        n = self._law_["n"]
+        return fitted, h, {"n": n, "kappa": 1.0 / (n + 1.0)}
+
+    @property
+    def _is_joint(self):
+        return self.sigma == "joint"
+
+    def _output(self, values):
+        """Drop the axis of outputs (the last) where y was 1-d."""
+        return values[..., 0] if self._single_output_ else values
+
+    def predict(self, X, return_std=False):
+        """Predict the mean of the predictive law.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        return_std : bool, default=False
+            Whether to return the standard deviation too, which includes the noise.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Mean of the law. Shrunk more than the ridge prediction where the leverage is
+            high.
+
+        y_std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviation. Only if ``return_std=True``.
+        """
+        check_is_fitted(self)
+        if self._is_joint:
+            if return_std:
+                raise ValueError(
+                    "sigma='joint' has no standard deviation: the variance of the "
+                    "scale-free law is infinite. Use predict_quantiles."
+                )
+            return self._output(self._joint_law(X)[0])
+        mean, std, _ = self._normal_law(X)
+        if return_std:
+            return self._output(mean), self._output(std)
+        return self._output(mean)
+
+    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+        """Predict quantiles of the predictive law.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        quantiles : float or array-like of shape (n_quantiles,), \
+                default=(0.05, 0.5, 0.95)
+            Probabilities, strictly between 0 and 1.
+
+        Returns
+        -------
+        y_quantiles : ndarray of shape (n_samples, n_quantiles) or \
+                (n_samples, n_quantiles, n_outputs)
+            Quantiles.
+        """
+        check_is_fitted(self)
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(
+                f"quantiles must lie strictly between 0 and 1; got {quantiles!r}."
+            )
+        if not self._is_joint:
+            mean, std, _ = self._normal_law(X)
+            result = mean[:, None, :] + std[:, None, :] * ndtri(levels)[:, None]
+            return self._output(result)
+        fitted, h, law = self._joint_law(X)
+        result = np.stack(
+            [
+                fitted[:, [j]] + joint_quantiles(levels, h, rss, **law)
+                for j, rss in enumerate(self._law_["rss"])
+            ],
+            axis=2,
+        )
+        return self._output(result)
+
+    def log_density(self, X, y):
+        """Compute the log predictive density at observed targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            Log density in nats per row, summed over the outputs.
+        """
+        check_is_fitted(self)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        expected = 1 if self._single_output_ else len(self.sigma_)
+        y = y.reshape(len(y), -1)
+        if y.shape[1] != expected:
+            raise ValueError(
+                f"y has {y.shape[1]} outputs, but the estimator was fitted with "
+                f"{expected}."
+            )
+        if self._is_joint:
+            fitted, h, law = self._joint_law(X)
+            density = joint_log_density
+            terms = (h[:, None], self._law_["rss"])
+        else:
+            fitted, std, _ = self._normal_law(X)
+        if len(fitted) != len(y):
+            raise ValueError(
+                f"X and y have different numbers of rows: {len(fitted)} and {len(y)}."
+            )
+        if self._is_joint:
+            return density(y - fitted, *terms, **law).sum(axis=1)
+        return normal_log_density((y - fitted) / std, std).sum(axis=1)
+
+    def log_normalizer(self, X):
+        """Compute ``log Z``, the label-free measure of a row's uncertainty.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, labelled or not.
+
+        Returns
+        -------
+        log_normalizer : ndarray of shape (n_samples,)
+            In nats, summed over the outputs; its mean over fresh rows is an unbiased
+            estimate of the excess-risk bound.
+        """
+        check_is_fitted(self)
+        if self._is_joint:
+            _, h, law = self._joint_law(X)
+            result = joint_log_normalizer(h[:, None], self._law_["rss"], **law)
+        else:
+            result = self._normal_law(X)[2]
+        return result.sum(axis=1)
+
+    def theory_bound(self, norm_bound):
+        """Compute the closed-form excess-risk bound of Theorem 5 (Theorem 4: alpha=0).
+
+        Parameters
+        ----------
+        norm_bound : float
+            Norm B of the coefficients (per output) of the competing models. Not used
+            when ``alpha=0``, where the bound is ``leverage_bound_``.
+
+        Returns
+        -------
+        bound : float
+            ``1.25 * df / (n + 1) + lambda_ * B**2 / (2 * sigma**2)`` in nats, summed
+            over the outputs, with ``df`` the effective degrees of freedom; below the
+            penalty condition with the larger constant that the proof gives. An
+            expectation over training sets and one new row, relative to models with
+            noise scale ``sigma_``; a theorem only if ``bound_valid_``.
+        """
+        check_is_fitted(self)
+        if not (isinstance(norm_bound, Real) and norm_bound >= 0):
+            raise ValueError(
+                f"norm_bound must be a non-negative number; got {norm_bound!r}."
+            )
+        if self.alpha_ == 0:
+            return self.leverage_bound_ * len(self.sigma_)
+        n, radius2 = self._law_["n"], self._law_["radius2"]
+        return float(
+            sum(
+                ridge_bound(
+                    self.effective_dof_, self.lambda_, n, radius2, norm_bound / sigma
+                )
+                for sigma in self.sigma_
+            )
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+def log_density_score(estimator, X, y):
+    """Score a fitted estimator by its mean log predictive density.
+
+    A scorer: pass it as ``scoring=log_density_score``.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted estimator with a method ``log_density(X, y)``, or a pipeline that ends in
+        one.
+
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets.
+
+    Returns
+    -------
+    score : float
+        Mean log density in nats; greater is better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skbounds import RidgeSMP, log_density_score
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> scores = cross_val_score(RidgeSMP("loo"), X, y, scoring=log_density_score)
+    >>> print(scores.mean().round(2))
+    -5.41
+    """
+    if hasattr(estimator, "log_density"):
+        return float(np.mean(estimator.log_density(X, y)))
+    if hasattr(estimator, "steps") and hasattr(estimator[-1], "log_density"):
+        return float(np.mean(estimator[-1].log_density(estimator[:-1].transform(X), y)))
+    raise TypeError(
+        "log_density_score needs an estimator with a log_density method; got "
+        f"{estimator!r}."
+    )

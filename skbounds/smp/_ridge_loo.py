@@ -1,0 +1,198 @@
+"""Exact leave-one-out figures of ridge-type sample minmax predictors.
+
+Everything is expressed in eigencoordinates of the weighted (and centred) second
+moments: row i is ``z_i`` with ``sum_i v_i z_i z_i' = diag(e)``, and the targets enter
+as ``g = sum_i v_i z_i (y_i - mean)``. Linear and kernel models differ only in how they
+come by ``z``; one factorisation serves a whole grid of penalties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils import gen_batches
+
+from skbounds.smp._gaussian import (
+    LOG_2PI,
+    joint_log_density,
+    joint_log_normalizer,
+    leave_one_out_law,
+)
+
+
+@dataclass
+class Spectral:
+    """A training sample in eigencoordinates.
+
+    Attributes
+    ----------
+    rows : callable
+        ``rows(slice)`` returns the coordinates ``z`` of training rows, (b, r).
+    e : ndarray of shape (r,)
+    g : ndarray of shape (r, n_outputs)
+    mean : ndarray of shape (n_outputs,)
+        Weighted mean of the targets, 0 without an unpenalised intercept.
+    y : ndarray of shape (n, n_outputs)
+    weight : ndarray of shape (n,)
+    has_mean : bool
+        Whether there is an unpenalised intercept.
+    """
+
+    rows: Callable
+    e: np.ndarray
+    g: np.ndarray
+    mean: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    has_mean: bool
+
+    def blocks(self):
+        """Yield slices of training rows and their coordinates, bounded in memory."""
+        limit = get_config()["working_memory"] * 2**20 // (8 * 4 * (len(self.e) + 1))
+        for rows in gen_batches(len(self.y), max(1, int(limit))):
+            yield rows, self.rows(rows)
+
+    def leave_one_out(self, alpha: float, rows: slice, z: np.ndarray):
+        """Return the terms of ``leave_one_out_law`` for one block of rows.
+
+        The penalty per observation is that of ``alpha`` at n rows, so the total in the
+        leave-one-out problems is ``alpha n / (n + 1)``.
+
+        Returns
+        -------
+        scores, log_std, residual, leverage : ndarray
+        """
+        total = self.weight.sum()
+        lambda_ = alpha / (total + 1.0)
+        inverse = 1.0 / (self.e + total * lambda_)
+        theta = self.g * inverse[:, None]
+        z2 = z**2
+        leverage = z2 @ inverse
+        if self.has_mean:
+            leverage += 1.0 / total
+        fitted = self.mean + z @ theta
+        scores, log_std = leave_one_out_law(
+            fitted,
+            leverage,
+            z2 @ inverse**2,
+            z @ (theta * inverse[:, None]),
+            self.y[rows],
+            np.minimum(self.weight[rows], 1.0),
+            lambda_,
+        )
+        return scores, log_std, self.y[rows] - fitted, leverage
+
+
+@dataclass
+class LeaveOneOutFigures:
+    """Leave-one-out figures of one penalty; losses are sums over the outputs.
+
+    Attributes
+    ----------
+    sigma : ndarray of shape (n_outputs,)
+    log_loss, excess_risk_bound, leverage_bound, effective_dof : float
+    """
+
+    sigma: np.ndarray
+    log_loss: float
+    excess_risk_bound: float
+    leverage_bound: float
+    effective_dof: float
+
+
+def sigma_floor(y: np.ndarray) -> np.ndarray:
+    """Return the smallest noise scale that is ever estimated, per output."""
+    largest = np.abs(y).max(axis=0)
+    return 1e-8 * np.where(largest > 0.0, largest, 1.0)
+
+
+def leave_one_out_figures(
+    sample: Spectral, alphas: np.ndarray, sigma: np.ndarray | None
+) -> list[LeaveOneOutFigures]:
+    """Return the figures of each penalty.
+
+    Parameters
+    ----------
+    sample : Spectral
+    alphas : ndarray of shape (n_alphas,)
+    sigma : ndarray of shape (n_outputs,) or None
+        Noise scales; None takes those with the smallest leave-one-out log loss.
+    """
+    n_outputs = sample.y.shape[1]
+    total = sample.weight.sum()
+    sums = {
+        name: np.zeros((len(alphas), size))
+        for name, size in (
+            ("scores", n_outputs),
+            ("residual", n_outputs),
+            ("log_std", 1),
+            ("log_rest", 1),
+            ("dof", 1),
+        )
+    }
+    for rows, z in sample.blocks():
+        weight = sample.weight[rows]
+        unit = np.minimum(weight, 1.0)
+        for index, alpha in enumerate(alphas):
+            scores, log_std, residual, leverage = sample.leave_one_out(alpha, rows, z)
+            sums["scores"][index] += weight @ scores**2
+            sums["residual"][index] += weight @ residual**2
+            sums["log_std"][index] += weight @ log_std
+            with np.errstate(divide="ignore"):
+                rest = np.log1p(-np.minimum(unit * leverage, 1.0))
+            sums["log_rest"][index] += weight @ rest
+            sums["dof"][index] += weight @ leverage
+    figures = []
+    for index, alpha in enumerate(alphas):
+        lambda_ = alpha / (total + 1.0)
+        squared_norm = np.sum(
+            (sample.g / (sample.e + total * lambda_)[:, None]) ** 2, axis=0
+        )
+        mean = {name: values[index] / total for name, values in sums.items()}
+        scale = sigma
+        if sigma is None:
+            scale = np.maximum(np.sqrt(mean["scores"]), sigma_floor(sample.y))
+        constant = np.log(scale) + 0.5 * LOG_2PI
+        loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
+        # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss
+        # of the fit to the full sample.
+        own = 0.5 * (mean["residual"] + lambda_ * squared_norm) / scale**2 + constant
+        figures.append(
+            LeaveOneOutFigures(
+                sigma=scale,
+                log_loss=float(loss.sum()),
+                excess_risk_bound=float((loss - own).sum()),
+                leverage_bound=float(-mean["log_rest"][0]),
+                effective_dof=float(sums["dof"][index, 0]),
+            )
+        )
+    return figures
+
+
+def joint_leave_one_out(sample: Spectral, rss: np.ndarray, kappa: float):
+    """Return log loss and excess-risk bound of the scale-free law by leave-one-out.
+
+    The bound includes the price ``kappa log sigma`` of the competitor's noise scale, at
+    the residual scale of the full sample.
+    """
+    total = sample.weight.sum()
+    loss = bound = 0.0
+    for rows, z in sample.blocks():
+        weight = sample.weight[rows]
+        unit = np.minimum(weight, 1.0)[:, None]
+        _, _, residual, leverage = sample.leave_one_out(0.0, rows, z)
+        rest = 1.0 - unit * leverage[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            laws = (
+                leverage[:, None] / rest,
+                rss - unit * residual**2 / rest,
+                total - 1.0,
+                kappa,
+            )
+            loss -= weight @ joint_log_density(residual / rest, *laws)
+            bound += weight @ joint_log_normalizer(*laws)
+    bound = bound / total + 0.5 * kappa * np.log(rss / total)
+    return float(np.sum(loss / total)), float(np.sum(bound))
