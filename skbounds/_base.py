@@ -13,13 +13,18 @@ class SkboundsEstimator(BaseEstimator):
     """``BaseEstimator`` of this package.
 
     Keeps attributes that are computed on first access out of ``dir``: the HTML diagram
-    reads everything listed there, and showing an estimator must not start a computation.
+    reads everything listed there, and showing an estimator must not start to compute.
     """
 
     _lazy_attributes: tuple[str, ...] = ()
 
     def __dir__(self):
-        return [name for name in super().__dir__() if name not in self._lazy_attributes]
+        # As in scikit-learn (1.9): conditional methods count only if available.
+        return [
+            name
+            for name in object.__dir__(self)
+            if name not in self._lazy_attributes and hasattr(self, name)
+        ]
 
 
 def fit_from_scratch(fit: Callable) -> Callable:

@@ -31,9 +31,9 @@ LAST_STEP = 1e-9
 @cache
 def contrasts(n_classes: int) -> np.ndarray:
     """Return orthonormal columns spanning the sum-zero vectors; [[1.]] if binary."""
-    if n_classes == 2:
-        return np.ones((1, 1))
-    return linalg.helmert(n_classes).T
+    basis = np.ones((1, 1)) if n_classes == 2 else linalg.helmert(n_classes).T
+    basis.flags.writeable = False  # shared by all callers
+    return basis
 
 
 def raw_to_proba(raw: np.ndarray) -> np.ndarray:
@@ -195,8 +195,9 @@ def fit_base(
         return loss + 0.5 * np.sum(penalty * theta**2)
 
     raw = raw_predictions(theta, Z, n_classes)
-    converged, previous = False, np.inf
-    for n_iter in range(1, max_iter + 1):
+    n_iter, converged, previous = 0, False, np.inf
+    while not converged and n_iter < max_iter:
+        n_iter += 1
         proba = raw_to_proba(raw)
         residual = Q.T @ ((proba - onehot) * weight)
         gradient = (Z.T @ residual.T).T + penalty * theta
@@ -217,9 +218,7 @@ def fit_base(
                 step = max(step / 4.0, safe)
         theta, raw = theta + step * direction, raw + step * change
         # The second condition is the floor set by rounding in the gradient.
-        if size <= LAST_STEP or (size <= 1e-6 and size >= 0.5 * previous):
-            converged = True
-            break
+        converged = size <= LAST_STEP or (size <= 1e-6 and size >= 0.5 * previous)
         previous = size
     if not converged:
         warnings.warn(

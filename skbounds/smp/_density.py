@@ -167,8 +167,12 @@ class MultinomialSMP(_ColumnDensity):
             categories = np.unique(np.asarray(self.categories[0]))
             if len(categories) == 0:
                 raise ValueError("categories must hold at least one value; got none.")
-        codes = _encode(X, categories)
-        counts = np.bincount(codes, weights=weight, minlength=len(categories))
+        used = weight > 0
+        counts = np.bincount(
+            _encode(X[used], categories),
+            weights=weight[used],
+            minlength=len(categories),
+        )
         total = weight.sum()
         self.categories_ = [categories]
         self.counts_ = counts

@@ -478,8 +478,12 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         V[active] += length[:, None] * direction
         change[active] += length[:, None, None] * direction_train
         own[active] += length[:, None] * direction_own
-        # As in the base fit: quadratic convergence, or the floor of rounding errors.
+        # As in the base fit: quadratic convergence, or the floor of rounding errors. A
+        # vanishing Newton decrement with steps that stay large is a minimum at
+        # infinity: the tilt took the last row of a class, and only the unpenalised
+        # intercept still moves.
         done = (size <= LAST_STEP) | ((size <= 1e-6) & (size >= 0.5 * previous))
+        done |= -descent <= 1e-18
         active, previous = active[~done], size[~done]
         if len(active) == 0:
             break

@@ -1,0 +1,128 @@
+"""Tables that drive the common tests.
+
+A new public estimator is picked up by itself, with its defaults. Add it here only to
+have more configurations checked, or to declare a check that cannot hold.
+"""
+
+import inspect
+from functools import partial
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import get_tags
+
+import skbounds
+
+# Instances that the common checks run on; several configurations of each estimator.
+INSTANCES = {
+    "SMPLogisticRegression": [
+        {},
+        {"method": "one-step"},
+        {"C": "theory", "penalize_intercept": True},
+        {"C": "loo", "Cs": 3},
+        {"virtual_weight": 0.5, "fit_intercept": False},
+    ],
+    "SMPLogisticRegressionCV": [
+        {},
+        {"method": "one-step"},
+        {"Cs": 3, "loo": "exact", "method": "exact"},
+        {"aggregation": "best"},
+    ],
+    "RidgeSMP": [
+        {},
+        {"alpha": "loo", "penalize_intercept": True},
+        {"alpha": "theory", "sigma": 1.0, "fit_intercept": False},
+    ],
+    "KernelRidgeSMP": [
+        {},
+        {"alpha": "loo", "kernel": "rbf", "alphas": 5},
+        {"kernel": "precomputed"},
+    ],
+    "GaussianSMP": [{}, {"variant": "minimax"}, {"variant": "mle"}],
+}
+
+# (class name, parameters that must be set) -> {check: reason}. Each reason names the
+# test that stands in for the check.
+EXPECTED_FAILURES = {
+    ("KernelRidgeSMP", ("kernel", "precomputed")): {
+        "check_positive_only_tag_during_fit": (
+            "shifts the entries of the kernel matrix, which makes it indefinite; "
+            "see test_ridge.test_indefinite_kernel_is_refused"
+        ),
+        "check_estimators_dtypes": (
+            "truncates the entries of the kernel matrix to integers, which makes it "
+            "indefinite; see test_ridge.test_float32_kernel_matrix"
+        ),
+    },
+}
+
+# Estimators whose X is not a table of several features: scikit-learn's suite has no
+# data for them. They run the list of checks in test_common.OUTSIDE_CHECKS instead.
+OUTSIDE_DATA = {
+    "MultinomialSMP": lambda rng: rng.integers(4, size=(30, 1)),
+    "PoissonSMP": lambda rng: rng.poisson(3.0, size=(30, 1)),
+}
+
+
+def public_estimators():
+    """Return all public estimator classes by name."""
+    found = {}
+    for name in skbounds.__all__:
+        item = getattr(skbounds, name)
+        if inspect.isclass(item) and issubclass(item, BaseEstimator):
+            found[name] = item
+    return found
+
+
+def instances(*, outside=False):
+    """Return instances of the estimators inside (or outside) scikit-learn's suite."""
+    return [
+        cls(**params)
+        for name, cls in sorted(public_estimators().items())
+        for params in INSTANCES.get(name, [{}])
+        if get_tags(cls(**params)).input_tags.two_d_array != outside
+    ]
+
+
+def expected_failures(estimator):
+    """Return the expected failures of one instance."""
+    result = {}
+    params = estimator.get_params()
+    for (name, (key, value)), checks in EXPECTED_FAILURES.items():
+        if type(estimator).__name__ == name and params[key] == value:
+            result.update(checks)
+    return result
+
+
+def make_data(estimator, n_samples=40, seed=0):
+    """Return X and y that suit the estimator (y is None for densities)."""
+    rng = np.random.default_rng(seed)
+    name = type(estimator).__name__
+    if name in OUTSIDE_DATA:
+        return OUTSIDE_DATA[name](rng), None
+    X = rng.normal(size=(n_samples, 3))
+    signal = X[:, 0] - 0.5 * X[:, 1] + 0.5 * rng.normal(size=n_samples)
+    if get_tags(estimator).input_tags.pairwise:
+        X = X @ X.T
+    if is_classifier(estimator):
+        return X, np.where(signal > 0, "yes", "no")
+    if is_regressor(estimator):
+        return X, signal
+    return X, None
+
+
+def prediction_methods(estimator):
+    """Return the deterministic prediction functions of a fitted estimator."""
+    names = (
+        "predict",
+        "predict_proba",
+        "decision_function",
+        "predict_quantiles",
+        "log_normalizer",
+        "score_samples",
+    )
+    return {
+        name: partial(getattr(estimator, name))
+        for name in names
+        if hasattr(estimator, name)
+    }
