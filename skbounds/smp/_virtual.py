@@ -52,6 +52,7 @@ _BLOCK_SIZE = 2**18
 # A problem that shrinks its step by less than this factor goes to Newton.
 _SLOW = 0.7
 _MAX_CHORD_STEPS = 30
+_JITTER = 1e-13
 
 
 @dataclass
@@ -106,7 +107,7 @@ def solve_virtual(
     n_samples = base.Z.shape[0]
     # Three arrays of a block's size are alive at a time; the lower limit keeps the
     # matrix products efficient for very many training rows.
-    limit = get_config()["working_memory"] * 2**20 // (8 * 3)
+    limit = int(get_config()["working_memory"] * 2**20 / (8 * 3))
     entries = n_tilts * n_raw * n_samples
     size = max(1, min(max(_BLOCK_SIZE // entries, 8), limit // entries))
     blocks = list(gen_batches(n_rows, size))
@@ -393,7 +394,7 @@ def _newton(base, features, slope, target, max_iter):
     """
     n_problems, n_raw = target.shape
     q, n_samples = len(base.inv_factor), base.Z.shape[0]
-    limit = get_config()["working_memory"] * 2**20 // 8
+    limit = int(get_config()["working_memory"] * 2**20 / 8)
     hessians = _PackedHessian(base, limit // 4)
     # Alive per problem: a few arrays over the training rows, and two Hessians.
     size = max(1, min(256, limit // (2 * (4 * n_raw * n_samples + 2 * q * q))))
@@ -450,9 +451,17 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         hessian += np.einsum("bkl,bp,br->bkplr", S, z, z).reshape(-1, q, q)
         diagonal = np.einsum("bqq->bq", hessian)
         diagonal += penalty
-        diagonal += np.finfo(float).eps * diagonal.mean(axis=1, keepdims=True)
-        direction = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        # Where a class is saturated at all rows only this keeps rounding errors in the
+        # gradient from becoming long steps of the unpenalised intercept.
+        diagonal += _JITTER * diagonal.mean(axis=1, keepdims=True)
+        try:
+            direction = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            direction = np.zeros_like(gradient)
         descent = np.einsum("bq,bq->b", direction, gradient)
+        uphill = ~(descent < 0.0)
+        direction[uphill] = -(gradient / diagonal)[uphill]
+        descent[uphill] = np.einsum("bq,bq->b", direction, gradient)[uphill]
         direction_train = _forward(base, direction)
         direction_own = (direction.reshape(-1, k, p) @ z[:, :, None])[:, :, 0] @ Q.T
         both = np.concatenate([direction_train, direction_own[:, :, None]], axis=2)
@@ -481,9 +490,9 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         # As in the base fit: quadratic convergence, or the floor of rounding errors. A
         # vanishing Newton decrement with steps that stay large is a minimum at
         # infinity: the tilt took the last row of a class, and only the unpenalised
-        # intercept still moves.
+        # intercept still moves. No observation can gain more than the decrement.
         done = (size <= LAST_STEP) | ((size <= 1e-6) & (size >= 0.5 * previous))
-        done |= -descent <= 1e-18
+        done |= -descent <= 1e-14
         active, previous = active[~done], size[~done]
         if len(active) == 0:
             break
