@@ -233,6 +233,7 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         delta = (u @ T_rows).reshape(n_problems, -1)
     slope, target = slope.ravel(), target.reshape(-1, n_raw)
 
+    start = delta
     raw = np.empty((n_problems, n_raw))
     squared_norm = np.empty(n_problems)
     failed = np.zeros(n_problems, dtype=bool)
@@ -284,7 +285,12 @@ def _solve_block(base, features, slope, target, tol, max_iter):
     if n_newton:
         index = np.flatnonzero(failed)
         raw[index], squared_norm[index], n_failed = _newton(
-            base, features[row[index]], slope[index], target[index], max_iter
+            base,
+            features[row[index]],
+            slope[index],
+            target[index],
+            start[index] @ base.inv_factor,
+            max_iter,
         )
     return (
         raw.reshape(n_rows, n_tilts, n_raw),
@@ -386,10 +392,11 @@ class _PackedHessian:
         return result.reshape(b, k * p, k * p)
 
 
-def _newton(base, features, slope, target, max_iter):
+def _newton(base, features, slope, target, start, max_iter):
     """Finish problems by damped Newton steps, each with its own Hessian.
 
-    Returns raw predictions, squared norms and the number of problems that did not
+    ``start`` are changes of the coefficients to begin with where they are better than
+    none. Returns raw predictions, squared norms and the number of problems that did not
     converge.
     """
     n_problems, n_raw = target.shape
@@ -403,13 +410,19 @@ def _newton(base, features, slope, target, max_iter):
     n_failed = 0
     for rows in gen_batches(n_problems, size):
         raw[rows], squared_norm[rows], failed = _newton_batch(
-            base, hessians, features[rows], slope[rows], target[rows], max_iter
+            base,
+            hessians,
+            features[rows],
+            slope[rows],
+            target[rows],
+            start[rows],
+            max_iter,
         )
         n_failed += failed
     return raw, squared_norm, n_failed
 
 
-def _newton_batch(base, hessians, features, slope, target, max_iter):
+def _newton_batch(base, hessians, features, slope, target, start, max_iter):
     """Solve one batch; works on the change ``V`` of the coefficients.
 
     The base gradient vanishes at the base fit, so no labels are needed.
@@ -433,10 +446,18 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         tilt = slope[index] * log_partition(own) - np.sum(target[index] * own, axis=1)
         return training + 0.5 * V**2 @ penalty + tilt
 
-    V = np.zeros((n_problems, q))
-    change = np.zeros((n_problems, n_raw, base.Z.shape[0]))
-    own = raw_own.copy()
+    def move(V, z):
+        """Return the changes of raw predictions at the training rows and own row."""
+        return _forward(base, V), (V.reshape(-1, k, p) @ z[:, :, None])[:, :, 0] @ Q.T
+
     active = np.arange(n_problems)
+    damping = np.full(n_problems, _JITTER)
+    V = start.copy()
+    change, own = move(V, features)
+    own += raw_own
+    at_base = objective(active, 0.0 * V, 0.0 * change, raw_own)
+    worse = ~(objective(active, V, change, own) <= at_base)
+    V[worse], change[worse], own[worse] = 0.0, 0.0, raw_own[worse]
     previous = np.full(n_problems, np.inf)
     for _ in range(max_iter):
         raw = raw_train + change[active]
@@ -453,7 +474,7 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         diagonal += penalty
         # Where a class is saturated at all rows only this keeps rounding errors in the
         # gradient from becoming long steps of the unpenalised intercept.
-        diagonal += _JITTER * diagonal.mean(axis=1, keepdims=True)
+        diagonal += damping[active, None] * diagonal.mean(axis=1, keepdims=True)
         try:
             direction = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         except np.linalg.LinAlgError:
@@ -462,8 +483,7 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         uphill = ~(descent < 0.0)
         direction[uphill] = -(gradient / diagonal)[uphill]
         descent[uphill] = np.einsum("bq,bq->b", direction, gradient)[uphill]
-        direction_train = _forward(base, direction)
-        direction_own = (direction.reshape(-1, k, p) @ z[:, :, None])[:, :, 0] @ Q.T
+        direction_train, direction_own = move(direction, z)
         both = np.concatenate([direction_train, direction_own[:, :, None]], axis=2)
         size = np.abs(both).max(axis=(1, 2))
         safe = step_length(both, axis=(1, 2))
@@ -493,6 +513,12 @@ def _newton_batch(base, hessians, features, slope, target, max_iter):
         # intercept still moves. No observation can gain more than the decrement.
         done = (size <= LAST_STEP) | ((size <= 1e-6) & (size >= 0.5 * previous))
         done |= -descent <= 1e-14
+        done &= damping[active] == _JITTER
+        # Levenberg: a flat direction that makes the line search crawl is damped, so
+        # that it does not hold up the others.
+        short, full = active[length < 0.1], active[length == 1.0]
+        damping[short] = np.maximum(10.0 * damping[short], 1e-10)
+        damping[full] = np.maximum(1e-4 * damping[full], _JITTER)
         active, previous = active[~done], size[~done]
         if len(active) == 0:
             break

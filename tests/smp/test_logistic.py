@@ -165,9 +165,7 @@ def test_equals_refits(n, d, separable, C, intercept):
         model = SMPLogisticRegression(C, **intercept)
         model.fit(X, codes, sample_weight=sample_weight)
         options = {"sample_weight": sample_weight, **intercept}
-        expected = [
-            reference.logistic_smp(X, codes, row, C, **options) for row in rows
-        ]
+        expected = [reference.logistic_smp(X, codes, row, C, **options) for row in rows]
         proba = model.predict_proba(rows)[:, 1]
         assert_allclose(proba, [item["p"] for item in expected], atol=1e-9)
         assert_allclose(
@@ -321,7 +319,10 @@ def test_equaliser():
     """-log P(y|x) exceeds the virtual fit's penalised loss by log Z, for every y."""
     X, codes, _, rows = make_problem(20, 3)
     model = SMPLogisticRegression(fit_intercept=False).fit(X, codes)
-    log_proba, log_normalizer = model.predict_log_proba(rows), model.log_normalizer(rows)
+    log_proba, log_normalizer = (
+        model.predict_log_proba(rows),
+        model.log_normalizer(rows),
+    )
     for row, log_p, log_z in zip(rows, log_proba, log_normalizer, strict=True):
         for label in (0, 1):
             theta, _, norm = reference.fit_logistic(
