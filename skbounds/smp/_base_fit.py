@@ -147,6 +147,8 @@ def factorize(hessian: np.ndarray) -> np.ndarray:
     Saturated probabilities and tiny penalties can leave the matrix singular to working
     precision; then the diagonal is raised by the smallest amount that helps.
     """
+    if not np.isfinite(hessian).all():
+        raise np.linalg.LinAlgError("The Hessian of the log loss is not finite.")
     jitter = np.finfo(float).eps * np.trace(hessian) / len(hessian)
     work = hessian
     for _ in range(30):
@@ -156,7 +158,7 @@ def factorize(hessian: np.ndarray) -> np.ndarray:
             return inverse
         work = hessian + max(jitter, np.finfo(float).tiny) * np.eye(len(hessian))
         jitter *= 10.0
-    raise np.linalg.LinAlgError("The Hessian of the log loss is not finite.")
+    raise np.linalg.LinAlgError("The Hessian of the log loss is not positive definite.")
 
 
 def fit_base(

@@ -10,7 +10,7 @@ with the leverage ``B`` of the row,
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.utils import gen_batches
 
 from skbounds.smp._base_fit import BaseFit, contrasts, step_length
@@ -125,10 +125,16 @@ def one_step_multiplier(
 
 
 def _newton_multiplier(raw, leverage, slope, target, Q):
-    """Finish problems (b,) by Newton steps of the length ``step_length``."""
+    """Finish problems (b,) by damped Newton steps."""
     u = np.zeros((len(raw), Q.shape[1]))
     identity = np.eye(Q.shape[1])
     active = np.arange(len(raw))
+
+    def objective(index, u, own):
+        quadratic = 0.5 * np.einsum("bk,bkl,bl->b", u, leverage[index], u)
+        tilt = np.sum(target[index] * own, axis=1)
+        return quadratic + slope[index] * logsumexp(own, axis=1) - tilt
+
     for _ in range(_MAX_NEWTON_STEPS):
         B, a = leverage[active], slope[active]
         own = raw[active] + (B @ u[active][:, :, None])[:, :, 0] @ Q.T
@@ -137,8 +143,24 @@ def _newton_multiplier(raw, leverage, slope, target, Q):
         system = identity + a[:, None, None] * (reduced_curvature(proba, Q) @ B)
         step = -np.linalg.solve(system, gradient[:, :, None])
         change = (Q @ (B @ step))[:, :, 0]
-        length = step_length(change[:, :, None], axis=(1, 2))
-        u[active] += length[:, None] * step[:, :, 0]
+        step = step[:, :, 0]
+        descent = np.einsum("bk,bkl,bl->b", gradient, B, step)
+        safe = step_length(change[:, :, None], axis=(1, 2))
+        length = np.ones(len(active))
+        searching = np.flatnonzero(safe < 1.0)
+        value = objective(active[searching], u[active[searching]], own[searching])
+        while len(searching):
+            t = length[searching, None]
+            trial = objective(
+                active[searching],
+                u[active[searching]] + t * step[searching],
+                own[searching] + t * change[searching],
+            )
+            poor = ~(trial <= value + 1e-4 * t[:, 0] * descent[searching])
+            poor &= length[searching] > safe[searching]
+            searching, value = searching[poor], value[poor]
+            length[searching] = np.maximum(length[searching] / 4.0, safe[searching])
+        u[active] += length[:, None] * step
         scale = 1.0 + np.abs(own).max(axis=1)
         active = active[np.abs(change).max(axis=1) > _ROOT_TOL * scale]
         if len(active) == 0:

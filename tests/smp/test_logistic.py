@@ -480,7 +480,7 @@ def test_rows_do_not_depend_on_the_batch(n_classes, method):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_prediction_methods_agree(n_classes):
-    """predict, predict_proba, predict_log_proba and decision_function are consistent."""
+    """All prediction methods are consistent."""
     X, codes, _, rows = make_problem(40, 3, n_classes=n_classes)
     names = np.array(["x", "y", "z"])[codes]
     model = SMPLogisticRegression().fit(X, names)
