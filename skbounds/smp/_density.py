@@ -277,7 +277,7 @@ class GaussianSMP(BaseSMPDensity):
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during fit, if X has string column names.
 
     See Also

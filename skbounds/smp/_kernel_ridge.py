@@ -124,7 +124,7 @@ class KernelRidgeSMP(BaseSMPRegressor):
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during fit, if X has string column names.
 
     See Also
@@ -158,7 +158,7 @@ class KernelRidgeSMP(BaseSMPRegressor):
     >>> model = KernelRidgeSMP("loo", kernel="rbf", gamma=10.0, sigma=0.1).fit(X, y)
     >>> mean, std = model.predict([[0.5], [2.0]], return_std=True)
     >>> print(mean.round(2), std.round(2))
-    [0.14 0.  ] [0.11 1.87]
+    [0.14 0.  ] [0.12 1.73]
     """
 
     _parameter_constraints: dict = {

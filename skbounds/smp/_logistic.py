@@ -329,7 +329,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during fit, if X has string column names.
 
     See Also
@@ -367,10 +367,10 @@ class SMPLogisticRegression(BaseSMPClassifier):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), SMPLogisticRegression()).fit(X, y)
     >>> print(model.predict_proba(X[:2]).round(3))
-    [[0.997 0.003]
-     [0.99  0.01 ]]
+    [[1.    0.   ]
+     [0.999 0.001]]
     >>> print(round(model[-1].loo_log_loss_, 3))
-    0.074
+    0.089
     """
 
     _parameter_constraints: dict = {

@@ -346,7 +346,7 @@ def log_density_score(estimator, X, y):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> scores = cross_val_score(RidgeSMP("loo"), X, y, scoring=log_density_score)
     >>> print(scores.mean().round(2))
-    -5.41
+    -5.42
     """
     if hasattr(estimator, "log_density"):
         return float(np.mean(estimator.log_density(X, y)))

@@ -120,7 +120,7 @@ class RidgeSMP(BaseSMPRegressor):
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during fit, if X has string column names.
 
     See Also
@@ -151,9 +151,9 @@ class RidgeSMP(BaseSMPRegressor):
     >>> model = RidgeSMP(alpha="loo").fit(X[:100], y[:100])
     >>> mean, std = model.predict(X[100:102], return_std=True)
     >>> print(mean.round(0), std.round(0))
-    [132. 110.] [60. 62.]
+    [168.  84.] [53. 54.]
     >>> print(round(model.excess_risk_bound_, 3))
-    0.099
+    0.056
     """
 
     _parameter_constraints: dict = {

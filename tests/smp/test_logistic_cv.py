@@ -221,7 +221,7 @@ def test_bad_data():
         model.fit(X, np.linspace(0, 1, 10))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full_like(X, np.nan), codes)
-    with pytest.raises(ValueError, match="[Nn]egative"):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
         model.fit(X, codes, sample_weight=-np.ones(10))
     assert not any(name.endswith("_") for name in vars(model))
     with pytest.raises(ValueError, match="3 features"):

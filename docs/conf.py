@@ -1,0 +1,104 @@
+"""Sphinx configuration; builds without network access."""
+
+import inspect
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import matplotlib
+
+import skbounds
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+matplotlib.use("Agg")
+# sphinx-gallery runs the examples in this process.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+project = "skbounds"
+author = "The skbounds developers"
+copyright = "2026, the skbounds developers"
+version = release = skbounds.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+# Links into other projects need their inventories, which only an online build can get.
+if os.environ.get("SKBOUNDS_DOCS_ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+    }
+
+root_doc = "index"
+exclude_patterns = ["_build", "examples"]
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {"show_nav_level": 2, "use_edit_page_button": False}
+html_show_sourcelink = False
+
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True}
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples"],
+    "gallery_dirs": ["auto_examples"],
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "remove_config_comments": True,
+}
+warnings.filterwarnings("ignore", message=".*non-interactive.*")
+
+
+def write_api_page():
+    """Write the API page from the public names, so that it cannot fall behind."""
+    lines = ["API reference", "=============", ""]
+    for topic, names in skbounds._TOPICS.items():
+        module = getattr(skbounds, topic)
+        summary = inspect.getdoc(module).splitlines()[0].rstrip(".")
+        title = f"``skbounds.{topic}``: {summary[0].lower()}{summary[1:]}"
+        lines += [title, "-" * len(title), "", f".. currentmodule:: skbounds.{topic}"]
+        lines += [
+            "",
+            ".. autosummary::",
+            "   :toctree: generated/",
+            "   :nosignatures:",
+        ]
+        lines += ["", *(f"   {name}" for name in names), ""]
+    folder = HERE / "api"
+    folder.mkdir(exist_ok=True)
+    text = "\n".join(lines)
+    page = folder / "index.rst"
+    if not page.exists() or page.read_text() != text:
+        page.write_text(text)
+
+
+# Labels in docstrings inherited from scikit-learn, plain text in an offline build.
+INHERITED_LABELS = {"accuracy_score", "meta-estimator", "metadata_routing", "r2_score"}
+
+
+def resolve_inherited_label(app, env, node, contnode):
+    """Stand in for intersphinx where it is not enabled."""
+    if node.get("reftarget") in INHERITED_LABELS:
+        return contnode
+    return None
+
+
+def setup(app):
+    """Connect the handler above."""
+    app.connect("missing-reference", resolve_inherited_label)
+
+
+write_api_page()

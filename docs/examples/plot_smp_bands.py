@@ -1,0 +1,44 @@
+"""
+Predictive bands that widen with leverage
+=========================================
+
+The standard deviation of :class:`~skbounds.smp.RidgeSMP` grows like one plus the
+leverage of a row, and :class:`~skbounds.smp.KernelRidgeSMP` does the same in a kernel's
+feature space: the band says where the training rows are.
+"""
+
+# %%
+# A gap in the middle of the data, and noise that is not Gaussian.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skbounds import KernelRidgeSMP, RidgeSMP
+
+rng = np.random.default_rng(0)
+x = np.concatenate([rng.uniform(-3, -1, 20), rng.uniform(1.5, 3, 15)])
+y = np.sin(2 * x) + 0.3 * x + 0.15 * rng.standard_t(3, size=len(x))
+grid = np.linspace(-5, 5, 400)
+
+linear = RidgeSMP(alpha="loo").fit(x[:, None], y)
+kernel = KernelRidgeSMP(alpha="loo", kernel="rbf", gamma=0.5).fit(x[:, None], y)
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+for ax, model in zip(axes, (linear, kernel), strict=True):
+    lower, median, upper = model.predict_quantiles(grid[:, None], [0.05, 0.5, 0.95]).T
+    ax.fill_between(grid, lower, upper, alpha=0.3, label="5 % to 95 %")
+    ax.plot(grid, median, label="median")
+    ax.plot(x, y, ".", color="black", label="training rows")
+    ax.set_title(
+        f"{type(model).__name__}, leave-one-out loss {model.loo_log_loss_:.2f}"
+    )
+    ax.set_xlabel("x")
+axes[0].set_ylabel("y")
+axes[0].set_ylim(-4, 4)
+axes[0].legend()
+plt.show()
+
+# %%
+# The linear model is wrong, and its noise scale says so: the band is wide everywhere,
+# and hardly wider outside, since 35 rows determine two coefficients well. The kernel
+# model follows the data, is uncertain in the gap and returns to the prior outside.

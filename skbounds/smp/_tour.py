@@ -1,0 +1,151 @@
+"""The sample minmax predictors' part of the tour."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.linear_model import BayesianRidge, LogisticRegressionCV
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.pipeline import make_pipeline
+
+from skbounds._tour import Entry, Result, Task, timed_fit
+from skbounds.smp import (
+    RidgeSMP,
+    SMPLogisticRegression,
+    SMPLogisticRegressionCV,
+    log_density_score,
+)
+
+
+def _run_classification(task: Task) -> Result:
+    models = {
+        "SMPLogisticRegressionCV": SMPLogisticRegressionCV(),
+        "SMPLogisticRegression": SMPLogisticRegression(),
+        "LogisticRegressionCV": LogisticRegressionCV(
+            Cs=10, cv=5, scoring="neg_log_loss", max_iter=1000, **_quiet_options()
+        ),
+    }
+    rows, fitted = [], {}
+    labels = np.unique(task.y_train)
+    for name, model in models.items():
+        pipeline = make_pipeline(task.preprocess, model)
+        fitted[name], seconds = timed_fit(pipeline, task)
+        proba = pipeline.predict_proba(task.X_test)
+        known = np.isin(task.y_test, labels)
+        rows.append(
+            {
+                "method": name,
+                "log loss": float(
+                    log_loss(task.y_test[known], proba[known], labels=labels)
+                ),
+                "accuracy": float(
+                    accuracy_score(task.y_test, pipeline.predict(task.X_test))
+                ),
+                "fit seconds": seconds,
+            }
+        )
+    pool = fitted["SMPLogisticRegressionCV"][-1]
+    single = fitted["SMPLogisticRegression"][-1]
+    bound = single.excess_risk_bound_
+    guarantee = (
+        f"the pool estimates its own log loss by leave-one-out as "
+        f"{pool.loo_log_loss_:.3f}; for SMPLogisticRegression the expected log loss "
+        f"exceeds the penalised loss of the best linear model by at most {bound:.3f} "
+        "nats (leave-one-out estimate of E log Z), whatever the law of the labels."
+    )
+    numbers = {"loo_log_loss": pool.loo_log_loss_, "excess_risk_bound": bound}
+    return Result(rows, guarantee, numbers)
+
+
+def _quiet_options() -> dict:
+    """Return the options that silence the deprecations of scikit-learn 1.9."""
+    if "use_legacy_attributes" in LogisticRegressionCV().get_params():
+        return {"use_legacy_attributes": False, "l1_ratios": (0.0,)}
+    return {}
+
+
+def _plot_classification(task: Task, ax) -> None:
+    pool = make_pipeline(task.preprocess, SMPLogisticRegressionCV())
+    pool.fit(task.X_train, task.y_train)
+    weights = pool[-1].weights_
+    image = ax.imshow(weights, origin="lower", aspect="auto", cmap="viridis")
+    ax.figure.colorbar(image, label="weight in the pool")
+    ax.set_xticks(
+        range(weights.shape[1]), [f"{w:g}" for w in pool[-1].virtual_weights_]
+    )
+    ax.set_yticks(range(weights.shape[0]), [f"{C:.2g}" for C in pool[-1].Cs_])
+    ax.set_xlabel("virtual weight (0: plug-in, 1: sample minmax)")
+    ax.set_ylabel("C")
+    ax.set_title(f"What leave-one-out chose: {task.name}")
+
+
+def _run_regression(task: Task) -> Result:
+    ridge = make_pipeline(task.preprocess, RidgeSMP("loo"))
+    ridge, seconds = timed_fit(ridge, task)
+    bayes = make_pipeline(task.preprocess, BayesianRidge())
+    bayes, bayes_seconds = timed_fit(bayes, task)
+    mean, std = bayes.predict(task.X_test, return_std=True)
+    rows = [
+        {
+            "method": "RidgeSMP",
+            "negative log density": -log_density_score(ridge, task.X_test, task.y_test),
+            "R2": float(ridge.score(task.X_test, task.y_test)),
+            "fit seconds": seconds,
+        },
+        {
+            "method": "BayesianRidge",
+            "negative log density": -float(norm.logpdf(task.y_test, mean, std).mean()),
+            "R2": float(bayes.score(task.X_test, task.y_test)),
+            "fit seconds": bayes_seconds,
+        },
+    ]
+    model = ridge[-1]
+    guarantee = (
+        f"leave-one-out estimates RidgeSMP's negative log density as "
+        f"{model.loo_log_loss_:.3f}; it exceeds that of the best linear model with "
+        f"noise scale {model.sigma_[0]:.3g} by at most {model.excess_risk_bound_:.3f} "
+        "nats plus a penalty term (leave-one-out estimate of E log Z), whatever the "
+        "law of the targets."
+    )
+    numbers = {
+        "loo_log_loss": model.loo_log_loss_,
+        "excess_risk_bound": model.excess_risk_bound_,
+    }
+    return Result(rows, guarantee, numbers)
+
+
+def _plot_regression(task: Task, ax) -> None:
+    ridge = make_pipeline(task.preprocess, RidgeSMP("loo"))
+    ridge.fit(task.X_train, task.y_train)
+    rows = ridge[:-1].transform(task.X_test)
+    bands = ridge[-1].predict_quantiles(rows, [0.05, 0.5, 0.95])
+    order = np.argsort(bands[:, 1])
+    position = np.arange(len(order))
+    ax.fill_between(
+        position, bands[order, 0], bands[order, 2], alpha=0.3, label="5 % to 95 %"
+    )
+    ax.plot(position, bands[order, 1], label="predictive mean")
+    ax.plot(position, task.y_test[order], ".", ms=3, color="black", label="observed")
+    inside = np.mean((task.y_test >= bands[:, 0]) & (task.y_test <= bands[:, 2]))
+    ax.set_xlabel("test rows, by prediction")
+    ax.set_ylabel("target")
+    ax.set_title(f"RidgeSMP, {task.name}: {inside:.0%} of the test rows in the band")
+    ax.legend()
+
+
+ENTRIES = [
+    Entry(
+        title="SMPLogisticRegressionCV instead of LogisticRegressionCV",
+        kind="classification",
+        run=_run_classification,
+        plot=_plot_classification,
+        picture="smp_classification",
+    ),
+    Entry(
+        title="RidgeSMP instead of BayesianRidge",
+        kind="regression",
+        run=_run_regression,
+        plot=_plot_regression,
+        picture="smp_regression",
+    ),
+]
