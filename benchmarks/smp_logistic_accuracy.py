@@ -224,7 +224,7 @@ def run_split(X, y, n, seed, caught):
                 caught[f"{name}: {record.message}"] += 1
             elif not (
                 issubclass(record.category, FutureWarning)
-                # venn-abers handles this case; its results agree with two isotonic fits.
+                # It handles this case; checked against pairs of isotonic fits.
                 or (name == VENN_ABERS and "All-NaN slice" in str(record.message))
             ):
                 warnings.warn(f"{name}: {record.message}", stacklevel=2)

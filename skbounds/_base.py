@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -25,6 +27,16 @@ class SkboundsEstimator(BaseEstimator):
             for name in object.__dir__(self)
             if name not in self._lazy_attributes and hasattr(self, name)
         ]
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first caller outside this package and scikit-learn's decorators."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(
+        ("skbounds.", "sklearn.")
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def fit_from_scratch(fit: Callable) -> Callable:

@@ -12,7 +12,6 @@ strictly convex also with an unpenalised intercept.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,6 +20,7 @@ from scipy import linalg, sparse
 from scipy.special import expit, log_expit, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from skbounds._base import warn_user
 from skbounds.smp._tilts import label_targets
 
 # A Newton step that changes no raw prediction by more than this leaves an error of the
@@ -223,11 +223,10 @@ def fit_base(
         converged = size <= LAST_STEP or (size <= 1e-6 and size >= 0.5 * previous)
         previous = size
     if not converged:
-        warnings.warn(
+        warn_user(
             f"Newton's method did not converge in max_iter={max_iter} iterations; "
             "increase max_iter or scale the features.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     proba = raw_to_proba(raw_predictions(theta, Z, n_classes))
     return BaseFit(n_classes, penalty, theta, inv_factor, n_iter, Z, weight, proba)

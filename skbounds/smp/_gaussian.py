@@ -81,7 +81,8 @@ def leave_one_out_law(fitted, leverage, k, b, y, removed, lambda_):
 
 def normal_log_density(z, std):
     """Return the log density of a normal law at standardised residuals."""
-    return -0.5 * z**2 - np.log(std) - 0.5 * LOG_2PI
+    with np.errstate(over="ignore"):
+        return -0.5 * z**2 - np.log(std) - 0.5 * LOG_2PI
 
 
 # Scale-free law -----------------------------------------------------------------------
@@ -108,9 +109,14 @@ def joint_log_normalizer(h, rss, n, kappa):
 
 def _joint_log_kernel(r, h, rss, n, kappa):
     total = (n + 1.0) * (1.0 + kappa)
-    augmented = rss + r**2 / (1.0 + h)
-    exponent = -0.5 * total * (r / (1.0 + h)) ** 2 / augmented
-    return -0.5 * (1.0 + kappa) * np.log(augmented / total) + exponent - 0.5 * LOG_2PI
+    # In units where Rss = 1 + x^2; hypot does not overflow.
+    x = np.abs(r) / np.sqrt(rss * (1.0 + h))
+    length = np.hypot(1.0, x)
+    log_variance = np.log(rss / total) + 2.0 * np.log(length)
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isinf(x), 1.0, x / length) ** 2
+    exponent = -0.5 * total / (1.0 + h) * share
+    return -0.5 * (1.0 + kappa) * log_variance + exponent - 0.5 * LOG_2PI
 
 
 def joint_log_density(r, h, rss, n, kappa):
@@ -123,10 +129,10 @@ def joint_quantiles(probabilities, h, rss, n, kappa):
     """Return quantiles of the scale-free law, as distances from its centre.
 
     The law is symmetric and nearly normal in the middle, with power tails
-    ``r^{-(1 + kappa)}`` of tiny mass. In the middle, its distribution function is a
-    Gauss-Legendre integral; in the tails, with ``v = rss / Rss(r)`` below one half,
-    it is a series of incomplete beta functions with positive terms. Both are inverted
-    by bracketed Newton iteration.
+    ``r^{-(1 + kappa)}`` of tiny mass. With ``w = 1 - rss / Rss(r)``, the mass beyond r
+    is a Gauss-Legendre integral for ``w < 1/2`` and a series of incomplete beta
+    functions with positive terms for ``w >= 1/2``. Both are inverted on the logarithmic
+    scale by bracketed Newton iteration.
 
     Parameters
     ----------
@@ -140,60 +146,75 @@ def joint_quantiles(probabilities, h, rss, n, kappa):
     Returns
     -------
     distance : ndarray of shape (m, n_quantiles)
+        Infinite where the quantile is beyond the largest double.
     """
     tail = np.minimum(probabilities, 1.0 - probabilities)
     sign = np.sign(probabilities - 0.5)
     h, tail = (a.ravel() for a in np.broadcast_arrays(h[:, None], tail[None, :]))
-    # r where v = 1/2, and the mass beyond it.
+    log_tail = np.log(tail)
+    # r where w = 1/2, and the logarithm of the mass beyond it.
     border = np.sqrt(rss * (1.0 + h))
-    total = (n + 1.0) * (1.0 + kappa)
-    c = total / (2.0 * (1.0 + h))
-    outside = _tail_mass(np.full_like(c, np.log(0.5)), c, kappa)
+    c = (n + 1.0) * (1.0 + kappa) / (2.0 * (1.0 + h))
+    half = np.full_like(c, np.log(0.5))
+    log_outside = _log_tail_mass(half, c, kappa)
     distance = np.zeros(len(tail))
 
-    middle = (tail >= outside) & (tail < 0.5)
+    middle = (log_tail >= log_outside) & (tail < 0.5)
     if middle.any():
-        hm, cm, tm = h[middle], c[middle], tail[middle]
-        scale = border[middle]
-        log_z = joint_log_normalizer(hm, rss, n, kappa)
-        nodes, node_weights = special.roots_legendre(80)
-        nodes, node_weights = 0.5 * (nodes + 1.0), 0.5 * node_weights
-
-        def mass(x):
-            r = x * scale
-            grid = r[:, None] * nodes
-            kernel = _joint_log_kernel(grid, hm[:, None], rss, n, kappa)
-            value = r * (np.exp(kernel - log_z[:, None]) @ node_weights)
-            slope = np.exp(_joint_log_kernel(r, hm, rss, n, kappa) - log_z) * scale
-            return value - (0.5 - tm), slope
-
-        start = np.minimum(special.ndtri(1.0 - tm) / np.sqrt(2.0 * cm), 1.0)
-        distance[middle] = scale * _bracketed_newton(
-            mass, np.zeros(len(tm)), np.ones(len(tm)), start
+        distance[middle] = border[middle] * _middle_quantiles(
+            log_tail[middle], log_outside[middle], c[middle], kappa
         )
-    far = tail < outside
+    far = log_tail < log_outside
     if far.any():
-        cf, tf = c[far], tail[far]
+        cf, target, top = c[far], log_tail[far], half[far]
 
         def excess(log_v):
-            value = _tail_mass(log_v, cf, kappa)
-            density = np.exp(
+            value = _log_tail_mass(log_v, cf, kappa)
+            log_slope = (
                 0.5 * kappa * log_v
                 - 0.5 * np.log1p(-np.exp(log_v))
                 + cf * np.expm1(log_v)
                 - _log_tail_total(cf, kappa)
+                + np.log(0.5)
             )
-            return np.log(value / tf), 0.5 * density / value
+            return value - target, np.exp(log_slope - value)
 
-        # P(V < v) is at least its value without the series, a pure power of v.
-        low = (2.0 / kappa) * (
-            np.log(tf / _tail_mass(np.full_like(cf, np.log(0.5)), cf, kappa))
-        ) + np.log(0.5)
-        low = np.minimum(low, np.log(0.5))
-        log_v = _bracketed_newton(excess, low - 1.0, np.full_like(cf, np.log(0.5)), low)
+        # The mass falls no faster than the power v^{kappa / 2}.
+        low = np.log(0.5) + (2.0 / kappa) * (target - log_outside[far])
+        log_v = _bracketed_newton(excess, low - 1.0, top, low)
+        # sqrt(1 / v - 1), in a form that overflows only with the result.
         with np.errstate(over="ignore"):
-            distance[far] = border[far] * np.sqrt(np.expm1(-log_v))
+            ratio = np.exp(-0.5 * log_v) * np.sqrt(-np.expm1(log_v))
+            distance[far] = border[far] * ratio
     return sign * distance.reshape(-1, len(probabilities))
+
+
+def _middle_quantiles(log_tail, log_outside, c, kappa):
+    """Solve for quantiles with ``w < 1/2``, in units of the border."""
+    nodes, node_weights = special.roots_legendre(80)
+    nodes, node_weights = 0.5 * (nodes + 1.0), 0.5 * node_weights
+    log_total = _log_tail_total(c, kappa)
+
+    def log_density(x, c):
+        """With x = r / border: (1 + x^2)^{-(1 + kappa) / 2} e^{-c w}, unnormalised."""
+        return -0.5 * (1.0 + kappa) * np.log1p(x**2) - c * x**2 / (1.0 + x**2)
+
+    def mass(x):
+        # Beyond w + 45 / c the density has fallen by e^{-45}.
+        w = np.minimum(x**2 / (1.0 + x**2) + 45.0 / c, 0.5)
+        width = np.sqrt(w / (1.0 - w)) - x
+        grid = x[:, None] + width[:, None] * nodes
+        at_x = log_density(x, c)
+        values = np.exp(log_density(grid, c[:, None]) - at_x[:, None]) @ node_weights
+        with np.errstate(divide="ignore"):
+            inside = np.log(np.maximum(width, 0.0) * values) + at_x - log_total
+        value = np.logaddexp(inside, log_outside)
+        return log_tail - value, np.exp(at_x - log_total - value)
+
+    start = -special.ndtri_exp(log_tail) / np.sqrt(2.0 * c)
+    return _bracketed_newton(
+        mass, np.zeros(len(c)), np.ones(len(c)), np.minimum(start, 1.0)
+    )
 
 
 def _log_tail_total(c, kappa):
@@ -203,29 +224,30 @@ def _log_tail_total(c, kappa):
     )
 
 
-def _tail_mass(log_v, c, kappa):
-    """Return the mass of one tail: half of P(V < v), for v <= 1/2.
+def _log_tail_mass(log_v, c, kappa):
+    """Return the log mass of one tail: half of P(V < v), for v <= 1/2.
 
     V has density proportional to ``v^{kappa/2 - 1} (1 - v)^{-1/2} e^{cv}``. Expanding
     the exponential gives incomplete beta functions; term j behaves like a Poisson
     probability with mean ``c v``.
     """
     v = np.exp(log_v)
-    result = np.zeros(len(c))
-    # e^{-c/2} underflows beyond: no mass that a double could represent.
-    rows = np.flatnonzero(c * (1.0 - v) < 740.0)
+    result = np.full(len(c), -np.inf)
+    # Further out than any probability that a double can hold.
+    rows = np.flatnonzero(c * (1.0 - v) < 800.0)
     if len(rows) == 0:
         return result
     v, c, log_v = v[rows], c[rows], log_v[rows]
     mean = c * v
     n_terms = int(np.max(mean + 12.0 * np.sqrt(mean) + 30.0))
-    total = np.zeros(len(c))
+    total = np.full(len(c), -np.inf)
     for j in range(n_terms):
         a = 0.5 * kappa + j
-        # B_v(a, 1/2) as power times a hypergeometric series: no underflow for tiny v.
+        # B_v(a, 1/2) as a power times a hypergeometric series: no underflow.
         log_beta = a * log_v - np.log(a) + np.log(special.hyp2f1(a, 0.5, a + 1.0, v))
-        total += np.exp(special.xlogy(j, c) - special.gammaln(j + 1.0) - c + log_beta)
-    result[rows] = 0.5 * total / np.exp(_log_tail_total(c, kappa))
+        term = special.xlogy(j, c) - special.gammaln(j + 1.0) - c + log_beta
+        total = np.logaddexp(total, term)
+    result[rows] = total + np.log(0.5) - _log_tail_total(c, kappa)
     return result
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import validate_data
 
-from skbounds._base import fit_from_scratch
+from skbounds._base import fit_from_scratch, warn_user
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -140,8 +138,9 @@ class KernelRidgeSMP(BaseSMPRegressor):
 
     For ``kernel='precomputed'`` the variance of a new row needs ``k(x, x)``, which the
     rows of the kernel matrix do not contain. Where all training rows share one value
-    (as for 'rbf'), that is used; otherwise a row is taken to lie in the span of the
-    training rows, which makes the variance a lower bound, with a warning.
+    (as for 'rbf'), that is used; otherwise a row is replaced by its projection onto the
+    span of the training rows, with a warning: what lies outside the span is not seen,
+    and the standard deviation is usually too small.
 
     References
     ----------
@@ -239,13 +238,16 @@ class KernelRidgeSMP(BaseSMPRegressor):
                 "The kernel matrix is not positive semi-definite: smallest and largest "
                 f"eigenvalue are {e[0]:.3g} and {e[-1]:.3g}."
             )
-        e = np.maximum(e, 0.0)
         targets, counts = y[used], weight[used]
         projected = Q.T @ (root[:, None] * targets)
+        # Directions that only rounding keeps from being null predict nothing.
+        null = e <= len(e) * np.finfo(float).eps * e[-1]
+        e[null] = 0.0
+        seen = np.where(null[:, None], 0.0, projected)
         sample = Spectral(
             rows=lambda rows: Q[rows] * np.sqrt(e) / root[rows, None],
             e=e,
-            g=np.sqrt(e)[:, None] * projected,
+            g=np.sqrt(e)[:, None] * seen,
             mean=np.zeros(y.shape[1]),
             y=targets,
             weight=counts,
@@ -261,7 +263,7 @@ class KernelRidgeSMP(BaseSMPRegressor):
         self._law_.update(
             e=e,
             Q=Q * root[:, None],
-            projected=projected,
+            projected=seen,
             used=used,
             diagonal=float(diagonal[0]) if constant else None,
         )
@@ -315,12 +317,11 @@ class KernelRidgeSMP(BaseSMPRegressor):
                 )
             )
         if self.kernel == "precomputed" and law["diagonal"] is None:
-            warnings.warn(
+            warn_user(
                 "kernel='precomputed' does not tell k(x, x) of new rows: predictive "
-                "variances are lower bounds, for rows in the span of the training "
-                "rows.",
+                "laws are those of their projections onto the span of the training "
+                "rows, usually too narrow.",
                 UserWarning,
-                stacklevel=4,
             )
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -81,12 +80,11 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
 
     def _warn_unconverged(self, n_failed, n_total):
         if n_failed:
-            warnings.warn(
+            warn_user(
                 f"{n_failed} of {n_total} virtual fits did not converge in "
                 f"max_iter={self.max_iter} Newton iterations; increase max_iter or "
                 "scale the features.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
 
     def _virtual_fits(self, base, features, slope, target):
@@ -560,11 +558,10 @@ class SMPLogisticRegression(BaseSMPClassifier):
         )
         trivial = np.log(len(self.classes_))
         if bound >= trivial:
-            warnings.warn(
+            warn_user(
                 f"The bound {bound:.3g} is vacuous: equal probabilities are within "
                 f"log({len(self.classes_)}) = {trivial:.3g} of any model.",
                 UserWarning,
-                stacklevel=2,
             )
         return bound
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.special import ndtri
 from sklearn import get_config
@@ -11,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbounds._base import SkboundsEstimator
+from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._gaussian import (
@@ -106,12 +104,11 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
 
     def _warn_floor(self, y):
         if self.sigma == "loo" and np.any(self.sigma_ <= sigma_floor(y)):
-            warnings.warn(
+            warn_user(
                 "The leave-one-out noise scale is zero to working precision (constant "
                 "or exactly fitted y); a small positive floor is used. Give sigma as a "
                 "float if the predictive density matters.",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _blocks(self, X, width):
@@ -351,7 +348,8 @@ def log_density_score(estimator, X, y):
     if hasattr(estimator, "log_density"):
         return float(np.mean(estimator.log_density(X, y)))
     if hasattr(estimator, "steps") and hasattr(estimator[-1], "log_density"):
-        return float(np.mean(estimator[-1].log_density(estimator[:-1].transform(X), y)))
+        rows = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+        return float(np.mean(estimator[-1].log_density(rows, y)))
     raise TypeError(
         "log_density_score needs an estimator with a log_density method; got "
         f"{estimator!r}."

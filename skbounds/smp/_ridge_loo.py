@@ -22,6 +22,9 @@ from skbounds.smp._gaussian import (
     leave_one_out_law,
 )
 
+# Relative size of differences that are taken for zero without a penalty.
+_ROUNDING = 1e-11
+
 
 @dataclass
 class Spectral:
@@ -73,6 +76,11 @@ class Spectral:
         leverage = z2 @ inverse
         if self.has_mean:
             leverage += 1.0 / total
+        unit = np.minimum(self.weight[rows], 1.0)
+        if alpha == 0.0:
+            # A row that alone determines a coefficient: nothing remains without it.
+            alone = 1.0 - unit * leverage <= _ROUNDING
+            leverage[alone] = 1.0 / unit[alone]
         fitted = self.mean + z @ theta
         scores, log_std = leave_one_out_law(
             fitted,
@@ -80,7 +88,7 @@ class Spectral:
             z2 @ inverse**2,
             z @ (theta * inverse[:, None]),
             self.y[rows],
-            np.minimum(self.weight[rows], 1.0),
+            unit,
             lambda_,
         )
         return scores, log_std, self.y[rows] - fitted, leverage
@@ -179,20 +187,22 @@ def joint_leave_one_out(sample: Spectral, rss: np.ndarray, kappa: float):
     the residual scale of the full sample.
     """
     total = sample.weight.sum()
-    loss = bound = 0.0
+    loss = bound = np.zeros(len(rss))
     for rows, z in sample.blocks():
         weight = sample.weight[rows]
         unit = np.minimum(weight, 1.0)[:, None]
         _, _, residual, leverage = sample.leave_one_out(0.0, rows, z)
         rest = 1.0 - unit * leverage[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            laws = (
-                leverage[:, None] / rest,
-                rss - unit * residual**2 / rest,
-                total - 1.0,
-                kappa,
-            )
-            loss -= weight @ joint_log_density(residual / rest, *laws)
-            bound += weight @ joint_log_normalizer(*laws)
+            rss_less = rss - unit * residual**2 / rest
+        # Without the row a coefficient or the noise scale is not determined: the law
+        # does not exist.
+        exists = (rest > _ROUNDING) & (rss_less > _ROUNDING * rss)
+        if not exists.all():
+            loss = bound = np.full(len(rss), np.inf)
+            break
+        laws = (leverage[:, None] / rest, rss_less, total - 1.0, kappa)
+        loss = loss - weight @ joint_log_density(residual / rest, *laws)
+        bound = bound + weight @ joint_log_normalizer(*laws)
     bound = bound / total + 0.5 * kappa * np.log(rss / total)
     return float(np.sum(loss / total)), float(np.sum(bound))

@@ -48,7 +48,7 @@ from skbounds.smp._one_step import (
 from skbounds.smp._tilts import leave_one_out_tilts
 
 # Doubles per block of the chord iteration: small enough for the processor's cache.
-_BLOCK_SIZE = 2**18
+_BLOCK_SIZE = 2**17
 # A problem that shrinks its step by less than this factor goes to Newton.
 _SLOW = 0.7
 _MAX_CHORD_STEPS = 30
@@ -210,6 +210,22 @@ def _chord_step(T, leverage, gradient, proba, slope, Q):
     return gradient - (inner.transpose(0, 2, 1) @ T)[:, 0, :]
 
 
+def _accelerate(delta, step, last):
+    """Take the chord step, with the secant of the last two (Anderson's method).
+
+    Returns the new iterates and what the next call needs.
+    """
+    plain = delta - step
+    if last is None:
+        return plain, (plain, step)
+    difference = step - last[1]
+    length = np.einsum("bq,bq->b", difference, difference)
+    mix = np.einsum("bq,bq->b", step, difference) / np.maximum(length, 1e-300)
+    # Beyond this the secant extrapolates from noise or from a diverging pair.
+    mix = np.clip(mix, -1.0, 1.0)[:, None]
+    return plain - mix * (plain - last[0]), (plain, step)
+
+
 def _solve_block(base, features, slope, target, tol, max_iter):
     # Imported on first use: it loads the compiler.
     from skbounds.smp._compiled import binary_increments, softmax_increments
@@ -239,6 +255,7 @@ def _solve_block(base, features, slope, target, tol, max_iter):
     failed = np.zeros(n_problems, dtype=bool)
     active = np.arange(n_problems)
     previous = np.full(n_problems, np.inf)
+    last = None
     scale = 1.0 + np.sqrt(leverage_rows.trace(axis1=1, axis2=2))[row]
     for _ in range(_MAX_CHORD_STEPS):
         T = T_rows[row[active]]
@@ -256,8 +273,8 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         step = _chord_step(
             T, leverage_rows[row[active]], gradient, proba, slope[active], Q
         )
-        delta = delta - step
         size = np.sqrt(np.einsum("bq,bq->b", step, step)) * scale[active]
+        delta, last = _accelerate(delta, step, last)
         ratio = size / previous
         # What is left after this step is about ratio / (1 - ratio) times the step;
         # the first step has no ratio yet and must itself be below the tolerance.
@@ -277,6 +294,7 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         failed[active[slow]] = True
         keep = ~(done | slow)
         active, delta, previous = active[keep], delta[keep], size[keep]
+        last = last[0][keep], last[1][keep]
         if len(active) == 0:
             break
     failed[active] = True
@@ -357,10 +375,14 @@ class _PackedHessian:
     def __init__(self, base, limit):
         self.base = base
         n_samples, p = base.Z.shape
-        self.lower = np.tril_indices(p)
+        rows, columns = np.tril_indices(p)
         self.products = None
-        if not sparse.issparse(base.Z) and n_samples * len(self.lower[0]) <= limit:
-            self.products = base.Z[:, self.lower[0]] * base.Z[:, self.lower[1]]
+        if not sparse.issparse(base.Z) and n_samples * len(rows) <= limit:
+            self.products = base.Z[:, rows] * base.Z[:, columns]
+            # Where each entry of the full matrix stands in the packed triangle.
+            self.unpack = np.empty((p, p), dtype=np.intp)
+            self.unpack[rows, columns] = np.arange(len(rows))
+            self.unpack[columns, rows] = np.arange(len(rows))
 
     def __call__(self, proba):
         """Return Hessians (b, q, q) for probabilities of shape (b, 1 or K, n)."""
@@ -374,7 +396,6 @@ class _PackedHessian:
                 result[j] = hessian.reshape(k, p, k, p)
             return result.reshape(b, k * p, k * p)
         Q = contrasts(base.n_classes)
-        rows, columns = self.lower
         mean = Q.T @ proba
         for first in range(k):
             for second in range(first + 1):
@@ -384,9 +405,7 @@ class _PackedHessian:
                     w = (Q[:, first] * Q[:, second]) @ proba
                     w -= mean[:, first] * mean[:, second]
                 packed = (w * base.weight) @ self.products
-                block = np.empty((b, p, p))
-                block[:, rows, columns] = packed
-                block[:, columns, rows] = packed
+                block = np.take(packed, self.unpack, axis=1)
                 result[:, first, :, second] = block
                 result[:, second, :, first] = block
         return result.reshape(b, k * p, k * p)
@@ -469,7 +488,8 @@ def _newton_batch(base, hessians, features, slope, target, start, max_iter):
         gradient += ((tilt @ Q)[:, :, None] * z[:, None, :]).reshape(-1, q)
         S = slope[active][:, None, None] * reduced_curvature(own_proba, Q)
         hessian = hessians(proba)
-        hessian += np.einsum("bkl,bp,br->bkplr", S, z, z).reshape(-1, q, q)
+        Sz = S[:, :, None, :] * z[:, None, :, None]
+        hessian += (Sz[..., None] * z[:, None, None, None, :]).reshape(-1, q, q)
         diagonal = np.einsum("bqq->bq", hessian)
         diagonal += penalty
         # Where a class is saturated at all rows only this keeps rounding errors in the
