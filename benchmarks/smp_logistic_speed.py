@@ -1,4 +1,4 @@
-"""Speed of the logistic sample minmax predictors beside refits and LogisticRegressionCV.
+"""Speed of the logistic predictors beside refits and LogisticRegressionCV.
 
 1. Exact prediction against two cold ``LogisticRegression`` refits per row (tol 1e-8),
    timed on some rows and scaled up; with the largest difference of probabilities.
