@@ -163,7 +163,7 @@ def test_toy_single_row_and_ridge_fit():
 )
 def test_toy_joint_numbers(kappa, log_normalizer, density_0, density_2):
     """Scale-free law at the first row, for three prices of the scale."""
-    theta, rss = np.linalg.lstsq(TOY, Y)[:2]
+    theta, rss = np.linalg.lstsq(TOY, Y, rcond=None)[:2]
     h = ROWS[0] @ np.linalg.solve(TOY.T @ TOY, ROWS[0])
     law = (h, rss[0], 6, kappa)
     distance = np.array([0.0, 2.0]) - ROWS[0] @ theta
