@@ -132,11 +132,17 @@ def rising_root(offset, gain):
     steps.
     """
     low = offset
-    high = min(offset + gain, max(offset, 0.0) + math.log1p(gain))
-    # The Newton step from the lower end is nearly exact for the usual small gains.
+    high = offset + gain
+    if gain > 1.0:
+        high = min(high, max(offset, 0.0) + math.log1p(gain))
+    # Halley's step from the lower end is nearly exact for the usual small gains.
     q = 1.0 / (1.0 + math.exp(offset))
-    eta = offset + gain * q / (1.0 + gain * q * (1.0 - q))
-    eta = min(max(eta, low), high)
+    curvature = gain * q * (1.0 - q)
+    step = gain * q / (1.0 + curvature)
+    bend = curvature * (1.0 - 2.0 * q) * step / (1.0 + curvature)
+    if abs(bend) < 0.5:
+        step /= 1.0 - 0.5 * bend
+    eta = min(max(offset + step, low), high)
     for _ in range(200):
         q = 1.0 / (1.0 + math.exp(eta))
         value = eta - offset - gain * q

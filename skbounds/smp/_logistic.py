@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -110,10 +109,9 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         design = Design(**self._design_)
         n_classes = len(self.classes_)
         width = 3 * (X.shape[1] + design.n_coordinates) + 8 * n_classes**2
-        limit = get_config()["working_memory"] * 2**20 // (8 * width)
         parts = [
             function(design.transform(X[rows]))
-            for rows in gen_batches(X.shape[0], max(1, int(limit)))
+            for rows in row_blocks(X.shape[0], memory_limit() // width)
         ]
         return np.concatenate(parts)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
-from sklearn.utils import gen_batches
 
+from skbounds._blocks import row_blocks
 from skbounds.smp._base_fit import BaseFit, contrasts, step_length
 from skbounds.smp._tilts import label_targets
 
@@ -33,6 +33,13 @@ def whitened_rows(base: BaseFit, features) -> np.ndarray:
     blocks = base.inv_factor.reshape(q * k, p)
     whitened = (features @ blocks.T).reshape(-1, q, k)
     return np.ascontiguousarray(whitened.transpose(0, 2, 1))
+
+
+def gram(T: np.ndarray) -> np.ndarray:
+    """Return ``T T'`` per row, (n, k, k), for T of shape (n, k, q)."""
+    if T.shape[1] == 1:
+        return np.einsum("nq,nq->n", T[:, 0], T[:, 0])[:, None, None]
+    return T @ T.transpose(0, 2, 1)
 
 
 def one_step_eta(
@@ -187,11 +194,11 @@ def one_step_fits(
     """
     raw = np.empty(target.shape)
     squared_norm = np.empty(slope.shape) if need_norm else None
-    for rows in gen_batches(len(target), _rows_per_block(base)):
+    for rows in row_blocks(len(target), _rows_per_block(base)):
         T = whitened_rows(base, features[rows])
         own = base.raw(features[rows]).T
         raw[rows], u = _solve_quadratic(
-            own, T @ T.transpose(0, 2, 1), slope[rows], target[rows], base.n_classes
+            own, gram(T), slope[rows], target[rows], base.n_classes
         )
         if need_norm:
             squared_norm[rows] = _squared_norm(base, T, u)
@@ -229,9 +236,9 @@ def one_step_leave_one_out(
     raw = np.empty((n_samples, n_weights * n_labels, targets.shape[1]))
     squared_norm = np.empty(raw.shape[:2]) if need_norm else None
     identity = np.eye(Q.shape[1])
-    for rows in gen_batches(n_samples, _rows_per_block(base)):
+    for rows in row_blocks(n_samples, _rows_per_block(base)):
         T = whitened_rows(base, base.Z[rows])
-        B = T @ T.transpose(0, 2, 1)
+        B = gram(T)
         proba = base.proba[:, rows].T
         amount = removed[rows][:, None, None]
         S = reduced_curvature(proba, Q)
@@ -256,7 +263,7 @@ def one_step_leave_one_out(
 
 def _rows_per_block(base: BaseFit) -> int:
     q = len(base.inv_factor)
-    return max(1, 2**20 // (q * (q // len(base.penalty))))
+    return 2**17 // (q * (q // len(base.penalty)))
 
 
 def reduced_curvature(proba: np.ndarray, Q: np.ndarray) -> np.ndarray:
@@ -280,11 +287,11 @@ def _squared_norm(base, T, u):
     """Return the penalised squared norm of ``theta_0 + L^{-T} T' u`` per tilt."""
     penalized = np.tile(base.penalty > 0, T.shape[1])
     theta = base.theta.ravel()[penalized]
-    V = T @ base.inv_factor[:, penalized]
-    gram = V @ V.transpose(0, 2, 1)
+    V = T.reshape(-1, T.shape[2]) @ base.inv_factor[:, penalized]
+    V = V.reshape(*T.shape[:2], -1)
     cross = V @ theta
-    return (
-        theta @ theta
-        + 2.0 * (u @ cross[:, :, None])[:, :, 0]
-        + np.einsum("mtk,mkl,mtl->mt", u, gram, u)
-    )
+    if T.shape[1] == 1:
+        u = u[:, :, 0]
+        return theta @ theta + u * (2.0 * cross + u * gram(V)[:, 0])
+    linear = (u @ cross[:, :, None])[:, :, 0]
+    return theta @ theta + 2.0 * linear + np.einsum("mtk,mkl,mtl->mt", u, gram(V), u)

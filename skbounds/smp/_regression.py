@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn import get_config
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._gaussian import (
@@ -113,8 +113,7 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
 
     def _blocks(self, X, width):
         """Yield row blocks of X such that ``width`` doubles per row fit in memory."""
-        limit = get_config()["working_memory"] * 2**20 // (8 * max(width, 1))
-        for rows in gen_batches(X.shape[0], max(1, int(limit))):
+        for rows in row_blocks(X.shape[0], memory_limit() // width):
             yield X[rows]
 
     def _normal_law(self, X):

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn import get_config
-from sklearn.utils import gen_batches
 
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds.smp._gaussian import (
     LOG_2PI,
     joint_log_density,
@@ -54,8 +53,8 @@ class Spectral:
 
     def blocks(self):
         """Yield slices of training rows and their coordinates, bounded in memory."""
-        limit = get_config()["working_memory"] * 2**20 // (8 * 4 * (len(self.e) + 1))
-        for rows in gen_batches(len(self.y), max(1, int(limit))):
+        width = 4 * (len(self.e) + 1)
+        for rows in row_blocks(len(self.y), memory_limit() // width):
             yield rows, self.rows(rows)
 
     def leave_one_out(self, alpha: float, rows: slice, z: np.ndarray):

@@ -27,11 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp, softmax
-from sklearn import get_config
-from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds.smp._base_fit import (
     LAST_STEP,
     BaseFit,
@@ -40,6 +39,7 @@ from skbounds.smp._base_fit import (
     step_length,
 )
 from skbounds.smp._one_step import (
+    gram,
     one_step_eta,
     one_step_multiplier,
     reduced_curvature,
@@ -107,10 +107,9 @@ def solve_virtual(
     n_samples = base.Z.shape[0]
     # Three arrays of a block's size are alive at a time; the lower limit keeps the
     # matrix products efficient for very many training rows.
-    limit = int(get_config()["working_memory"] * 2**20 / (8 * 3))
     entries = n_tilts * n_raw * n_samples
-    size = max(1, min(max(_BLOCK_SIZE // entries, 8), limit // entries))
-    blocks = list(gen_batches(n_rows, size))
+    size = min(max(_BLOCK_SIZE // entries, 8), memory_limit() // (3 * entries))
+    blocks = list(row_blocks(n_rows, size))
 
     def solve(rows):
         block = features[rows]
@@ -233,7 +232,7 @@ def _solve_block(base, features, slope, target, tol, max_iter):
     n_rows, n_tilts, n_raw = target.shape
     Q = contrasts(base.n_classes)
     T_rows = whitened_rows(base, features)
-    leverage_rows = T_rows @ T_rows.transpose(0, 2, 1)
+    leverage_rows = gram(T_rows)
     raw_rows = base.raw(features).T
     row = np.repeat(np.arange(n_rows), n_tilts)
     n_problems = len(row)
@@ -420,14 +419,14 @@ def _newton(base, features, slope, target, start, max_iter):
     """
     n_problems, n_raw = target.shape
     q, n_samples = len(base.inv_factor), base.Z.shape[0]
-    limit = int(get_config()["working_memory"] * 2**20 / 8)
+    limit = memory_limit()
     hessians = _PackedHessian(base, limit // 4)
     # Alive per problem: a few arrays over the training rows, and two Hessians.
-    size = max(1, min(256, limit // (2 * (4 * n_raw * n_samples + 2 * q * q))))
+    size = min(256, limit // (2 * (4 * n_raw * n_samples + 2 * q * q)))
     raw = np.empty((n_problems, n_raw))
     squared_norm = np.empty(n_problems)
     n_failed = 0
-    for rows in gen_batches(n_problems, size):
+    for rows in row_blocks(n_problems, size):
         raw[rows], squared_norm[rows], failed = _newton_batch(
             base,
             hessians,
