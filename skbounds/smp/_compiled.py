@@ -18,6 +18,8 @@ iteration is worthless there, and the bound lets one short polynomial serve for
 
 import math
 
+import numpy as np
+
 from skbounds._jit import compile_nogil
 
 MAX_CHANGE = 4.0
@@ -49,17 +51,32 @@ def _expm1_bounded(x):
     return e * (2.0 + e)
 
 
-@compile_nogil(inline="always")
-def _within_bound(row):
+@compile_nogil()
+def _count_outside(row):
     outside = 0
     for i in range(row.shape[0]):
         if not abs(row[i]) <= MAX_CHANGE:  # also catches NaN
             outside += 1
-    return outside == 0
+    return outside
+
+
+@compile_nogil(fastmath={"nnan", "nsz", "reassoc"})
+def _max_abs(row):
+    largest = 0.0
+    for i in range(row.shape[0]):
+        size = abs(row[i])
+        largest = size if size > largest else largest
+    return largest
+
+
+@compile_nogil()
+def _largest(row):
+    """Return the largest absolute entry, infinity if one is beyond the bound or NaN."""
+    return np.inf if _count_outside(row) else _max_abs(row)
 
 
 @compile_nogil(fastmath={"contract", "reassoc"}, error_model="numpy")
-def binary_increments(change, proba, curvature, usable):
+def binary_increments(change, proba, curvature, largest):
     """Overwrite changes of the raw prediction by weighted changes of the gradient.
 
     Parameters
@@ -70,13 +87,13 @@ def binary_increments(change, proba, curvature, usable):
         Probability of the positive class at the base fit.
     curvature : ndarray of shape (n_samples,)
         Sample weight times ``proba * (1 - proba)``.
-    usable : ndarray of shape (n_problems,), bool
-        Set to False where a change exceeds ``MAX_CHANGE``.
+    largest : ndarray of shape (n_problems,)
+        Receives the largest absolute change; infinity for refused rows.
     """
     for j in range(change.shape[0]):
         row = change[j]
-        usable[j] = _within_bound(row)
-        if not usable[j]:
+        largest[j] = _largest(row)
+        if largest[j] == np.inf:
             row[:] = 0.0
             continue
         for i in range(row.shape[0]):
@@ -85,7 +102,7 @@ def binary_increments(change, proba, curvature, usable):
 
 
 @compile_nogil(fastmath={"contract", "reassoc"}, error_model="numpy")
-def softmax_increments(change, proba, weight, usable):
+def softmax_increments(change, proba, weight, largest):
     """Multiclass version of :func:`binary_increments`.
 
     Parameters
@@ -96,17 +113,16 @@ def softmax_increments(change, proba, weight, usable):
         Probabilities at the base fit.
     weight : ndarray of shape (n_samples,)
         Sample weights.
-    usable : ndarray of shape (n_problems,), bool
-        Set to False where a change exceeds ``MAX_CHANGE``.
+    largest : ndarray of shape (n_problems,)
+        Receives the largest absolute change; infinity for refused rows.
     """
     n_classes = change.shape[1]
     n_samples = change.shape[2]
     for j in range(change.shape[0]):
-        fine = True
+        largest[j] = 0.0
         for k in range(n_classes):
-            fine = fine and _within_bound(change[j, k])
-        usable[j] = fine
-        if not fine:
+            largest[j] = max(largest[j], _largest(change[j, k]))
+        if largest[j] == np.inf:
             change[j] = 0.0
             continue
         for k in range(n_classes):
@@ -120,6 +136,23 @@ def softmax_increments(change, proba, weight, usable):
             factor = weight[i] / (1.0 + mean)
             for k in range(n_classes):
                 change[j, k, i] = proba[k, i] * (change[j, k, i] - mean) * factor
+
+
+@compile_nogil(fastmath={"contract"}, error_model="numpy")
+def second_order_terms(change, second, out):
+    """Write ``second * change**2``, the loss's second-order term in the changes."""
+    for j in range(change.shape[0]):
+        for i in range(change.shape[1]):
+            out[j, i] = second[i] * change[j, i] * change[j, i]
+
+
+@compile_nogil(fastmath={"contract"}, error_model="numpy")
+def third_order_terms(change, bend, second, third):
+    """Overwrite second-order changes ``bend`` by the loss's third-order term."""
+    for j in range(change.shape[0]):
+        for i in range(change.shape[1]):
+            a = change[j, i]
+            bend[j, i] = a * (2.0 * second[i] * bend[j, i] + third[i] * a * a)
 
 
 @compile_nogil(error_model="numpy")

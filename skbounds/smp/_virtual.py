@@ -260,11 +260,12 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         T = T_rows[row[active]]
         V = delta @ base.inv_factor
         change = _forward(base, V)
-        usable = np.empty(len(active), dtype=bool)
+        largest = np.empty(len(active))
         if n_raw == 1:
-            binary_increments(change[:, 0, :], base.proba[0], curvature, usable)
+            binary_increments(change[:, 0, :], base.proba[0], curvature, largest)
         else:
-            softmax_increments(change, base.proba, base.weight, usable)
+            softmax_increments(change, base.proba, base.weight, largest)
+        usable = largest < np.inf
         own = raw_rows[row[active]] + (T @ delta[:, :, None])[:, :, 0] @ Q.T
         proba, tilt = _tilt_gradient(own, slope[active], target[active])
         gradient = (_adjoint(base, change) + penalty * V) @ base.inv_factor.T
@@ -275,11 +276,14 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         size = np.sqrt(np.einsum("bq,bq->b", step, step)) * scale[active]
         delta, last = _accelerate(delta, step, last)
         ratio = size / previous
-        # What is left after this step is about ratio / (1 - ratio) times the step;
-        # the first step has no ratio yet and must itself be below the tolerance.
-        remaining = np.where(
-            np.isfinite(previous), ratio / np.maximum(1.0 - ratio, 0.1), 1.0
-        )
+        # What is left after this step is about rate / (1 - rate) times the step. The
+        # first step has no ratio yet; as the log losses are quasi self-concordant, the
+        # frozen Hessian is right up to the factor exp(r), r the largest change of a
+        # raw prediction (or of a difference of two).
+        factor = 1.0 if n_raw == 1 else 2.0
+        bound = np.expm1(np.minimum(factor * largest, 1.0))
+        rate = np.where(np.isfinite(previous), ratio, bound)
+        remaining = rate / np.maximum(1.0 - rate, 0.1)
         done = usable & (size * np.minimum(remaining, 1.0) <= tol)
         slow = ~usable | ((ratio > _SLOW) & ~done) | ~np.isfinite(size)
         slow[done] = False
@@ -324,8 +328,11 @@ def _expanded_start(base, t, leverage, eta, slope, target):
     residual, ``delta(c) = c t + c^2 v_2 + c^3 v_3 + O(c^4)``. Its coefficients cost
     two passes for the row, however many tilts it has.
     """
+    from skbounds.smp._compiled import second_order_terms, third_order_terms
+
     p0 = base.proba[0]
     curvature = base.weight * p0 * (1.0 - p0)
+    # Derivatives of the sigmoid over 2! and 3!.
     second = curvature * (0.5 - p0)
     third = curvature * (1.0 / 6.0 - p0 * (1.0 - p0))
     first = one_step_eta(eta, leverage, slope, target[:, :, 0])
@@ -340,10 +347,12 @@ def _expanded_start(base, t, leverage, eta, slope, target):
     if not useful.any():
         return delta
     t, change = t[useful], change[useful]
-    v2 = -_adjoint(base, second * change**2) @ base.inv_factor.T
-    change2 = _forward(base, v2 @ base.inv_factor)[:, 0, :]
-    bent = change * (2.0 * second * change2 + third * change**2)
-    v3 = -_adjoint(base, bent) @ base.inv_factor.T
+    terms = np.empty_like(change)
+    second_order_terms(change, second, terms)
+    v2 = -_adjoint(base, terms) @ base.inv_factor.T
+    bend = _forward(base, v2 @ base.inv_factor)[:, 0, :]
+    third_order_terms(change, bend, second, third)
+    v3 = -_adjoint(base, bend) @ base.inv_factor.T
 
     position = np.cumsum(useful) - 1
     mine = useful[row]
