@@ -72,7 +72,12 @@ def read_table(path: str, target: str):
     """Return header names, columns (lists of strings) and the target's values."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if any(map(str.strip, row))]
+            first = stream.readline()
+            stream.seek(0)
+            # The separator that the header has most of; a comma if it has none.
+            separator = max(",;\t|", key=first.count)
+            reader = csv.reader(stream, delimiter=separator)
+            rows = [row for row in reader if any(map(str.strip, row))]
     except OSError as error:
         raise InputError(f"cannot read {path!r}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -98,7 +103,7 @@ def read_table(path: str, target: str):
 
 
 def own_task(path: str, target: str, kind: str | None):
-    """Return the task on the user's table."""
+    """Return the task on the user's table, and notes on how it was read."""
     columns = read_table(path, target)
     labels = columns.pop(target)
     keep = np.array([value not in MISSING for value in labels], dtype=bool)
@@ -107,33 +112,46 @@ def own_task(path: str, target: str, kind: str | None):
             f"{path!r} has {int(keep.sum())} rows with a target; at least 20 are needed"
         )
     y = np.array(labels)[keep]
-    numeric = _as_numbers(y)
+    numeric = _as_numbers(y, target)
+    notes = []
     if kind is None:
         many = numeric is not None and len(np.unique(numeric)) > 20
         kind = "regression" if many else "classification"
+    if len(np.unique(y)) < 2:
+        raise InputError(f"column {target!r} has only one value: {str(y[0])!r}")
     if kind == "regression":
         if numeric is None:
             raise InputError(f"column {target!r} is not numeric: no regression on it")
         y = numeric
     else:
         values, counts = np.unique(y, return_counts=True)
-        if len(values) < 2:
-            raise InputError(f"column {target!r} has only one value: {values[0]!r}")
-        if len(values) > 50:
+        frequent = values[counts >= 5]
+        if len(frequent) < 2:
             raise InputError(
-                f"column {target!r} has {len(values)} classes; at most 50 are run"
+                f"column {target!r} needs two classes of at least 5 rows; it has "
+                f"{len(frequent)}"
             )
-        if counts.min() < 5:
-            rare = ", ".join(values[counts < 5][:5])
-            raise InputError(f"classes with fewer than 5 rows in {target!r}: {rare}")
+        if len(frequent) > 50:
+            raise InputError(
+                f"column {target!r} has {len(frequent)} classes; at most 50 are run"
+            )
+        if len(frequent) < len(values):
+            notes.append(
+                f"Left out {int(counts[counts < 5].sum())} rows of "
+                f"{len(values) - len(frequent)} classes with fewer than 5 rows."
+            )
+        used = np.isin(y, frequent)
+        y = y[used]
+        keep[keep] = used
 
-    numbers, categories = [], []
-    for values in columns.values():
+    numbers, categories, categorical_names = [], [], []
+    for name, values in columns.items():
         kept = [value for value, used in zip(values, keep, strict=True) if used]
-        column = _as_numbers(np.array(kept))
+        column = _as_numbers(np.array(kept), name)
         if column is None:
             present = [None if value in MISSING else value for value in kept]
             categories.append(np.array(present, dtype=object))
+            categorical_names.append(name)
         elif not np.all(np.isnan(column)):
             numbers.append(column)
     if not numbers and not categories:
@@ -141,19 +159,24 @@ def own_task(path: str, target: str, kind: str | None):
     X = np.empty((len(y), len(numbers) + len(categories)), dtype=object)
     for j, column in enumerate([*numbers, *categories]):
         X[:, j] = column
+    if categorical_names:
+        notes.append("Categorical columns: " + ", ".join(categorical_names) + ".")
     preprocess = _preprocessing(len(numbers), len(categories))
     train_size = min(int(0.7 * len(y)), 2000)
-    return _split(kind, Path(path).name, X, y, preprocess, train_size)
+    return _split(kind, Path(path).name, X, y, preprocess, train_size), notes
 
 
-def _as_numbers(values):
+def _as_numbers(values, name):
     """Return floats with nan for missing values, or None if some value is no number."""
     try:
-        return np.array(
+        numbers = np.array(
             [np.nan if value in MISSING else float(value) for value in values]
         )
     except ValueError:
         return None
+    if np.any(np.abs(numbers) > 1e50):
+        raise InputError(f"column {name!r} has infinite values, or beyond 1e50")
+    return numbers
 
 
 def _preprocessing(n_numbers: int, n_categories: int):
@@ -180,6 +203,17 @@ def _preprocessing(n_numbers: int, n_categories: int):
     )
 
 
+def _plain(value):
+    """Return a copy of what JSON can hold; numbers that it cannot become null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the tour; return the exit status."""
     options = build_parser().parse_args(arguments)
@@ -188,10 +222,12 @@ def main(arguments: list[str] | None = None) -> int:
             raise InputError("--data and --target go together")
         if options.task is not None and options.data is None:
             raise InputError("--task needs --data and --target")
+        notes = []
         if options.data is None:
             tasks = shipped_tasks()
         else:
-            tasks = [own_task(options.data, options.target, options.task)]
+            task, notes = own_task(options.data, options.target, options.task)
+            tasks = [task]
         folder = Path("skbounds-tour")
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{str(folder)!r} is in the way: it is not a folder")
@@ -202,9 +238,12 @@ def main(arguments: list[str] | None = None) -> int:
     from skbounds._tour import run_tour
 
     report = (lambda text: None) if options.json else print
+    for note in notes:
+        report(note)
     numbers = run_tour(tasks, folder, report=report)
     if options.json:
-        print(json.dumps(numbers, indent=2, default=float))
+        numbers["notes"] = notes
+        print(json.dumps(_plain(numbers), indent=2, allow_nan=False))
     return 0
 
 

@@ -43,7 +43,9 @@ def fit_from_scratch(fit: Callable) -> Callable:
     """Make ``fit`` forget the previous fit, and leave nothing behind if it fails.
 
     Fitted attributes, public or private, end with an underscore. They are dropped
-    before the call; after an exception the estimator is as it was before.
+    before the call; after an exception the estimator is as it was before. Predictions
+    read the parameters that decide what was fitted from ``_params_``, so that changing
+    a parameter afterwards has no effect before the next fit.
     """
 
     @wraps(fit)
@@ -53,7 +55,9 @@ def fit_from_scratch(fit: Callable) -> Callable:
             if name.endswith("_") and not name.startswith("__"):
                 delattr(self, name)
         try:
-            return fit(self, *args, **kwargs)
+            result = fit(self, *args, **kwargs)
+            self._params_ = self.get_params(deep=False)
+            return result
         except BaseException:
             vars(self).clear()
             vars(self).update(before)

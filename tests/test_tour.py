@@ -79,6 +79,7 @@ def test_without_matplotlib(table, monkeypatch, capsys):
 def test_bad_input_is_one_line_and_status_2(table, tmp_path, capsys):
     """No traceback, whatever is wrong with arguments or file."""
     many = [[str(i), "a"] for i in range(30)]
+    infinite = [[str(i), "inf" if i == 3 else "1"] for i in range(30)]
     binary = tmp_path / "binary.csv"
     binary.write_bytes(bytes(range(256)) * 10)
     (tmp_path / "empty.csv").write_text("")
@@ -105,8 +106,12 @@ def test_bad_input_is_one_line_and_status_2(table, tmp_path, capsys):
             *("--data", write_csv(tmp_path / "few.csv", ["x", "y"], many[:5])),
             *("--target", "y"),
         ],
-        "fewer than 5 rows": [
+        "two classes of at least 5 rows": [
             *("--data", write_csv(tmp_path / "rare.csv", ["x", "y"], [*many, "zb"])),
+            *("--target", "y"),
+        ],
+        "has infinite values": [
+            *("--data", write_csv(tmp_path / "inf.csv", ["y", "x"], infinite)),
             *("--target", "y"),
         ],
         "fields instead of": [
@@ -128,6 +133,22 @@ def test_bad_input_is_one_line_and_status_2(table, tmp_path, capsys):
         assert captured.out == ""
         assert message in captured.err
         assert captured.err.count("\n") == 1
+
+
+def test_separators_and_rare_classes(tmp_path, monkeypatch, capsys):
+    """Semicolons are understood; rows of rare classes are left out with a note."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lines = ["a;b;kind"]
+    lines += [f"{rng.normal():.3f};{i % 7};{'uv'[i % 2]}" for i in range(60)]
+    path = tmp_path / "semicolon.csv"
+    path.write_text("\n".join([*lines, "1;2;w"]))
+    assert main(["--data", str(path), "--target", "kind", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["notes"] == ["Left out 1 rows of 1 classes with fewer than 5 rows."]
+    constant = write_csv(tmp_path / "c.csv", ["x", "y"], [[i, 3] for i in range(30)])
+    assert main(["--data", constant, "--target", "y", "--task", "regression"]) == 2
+    assert "only one value" in capsys.readouterr().err
 
 
 def test_bad_arguments_in_a_real_process(tmp_path):

@@ -26,6 +26,8 @@ from skbounds.smp._tilts import label_targets
 # A Newton step that changes no raw prediction by more than this leaves an error of the
 # order of its square.
 LAST_STEP = 1e-9
+# Side of a Hessian that takes gigabytes and minutes.
+_LARGE_SIDE = 8000
 
 
 @cache
@@ -95,6 +97,21 @@ def step_length(direction_raw: np.ndarray, axis) -> np.ndarray:
     r = np.max(np.abs(direction_raw), axis=axis)
     r = np.maximum(r * (1.0 if direction_raw.shape[-2] == 1 else 2.0), 1e-300)
     return np.where(r <= 1.0, 1.0, np.log1p(r) / r)
+
+
+def is_last_step(size, previous, largest):
+    """Return whether Newton's method has converged with this step.
+
+    Parameters
+    ----------
+    size, previous : float or ndarray
+        Largest change of a raw prediction by this step and by the last one.
+    largest : float or ndarray
+        Largest raw prediction, whose rounding sets a floor: there steps stop shrinking.
+    """
+    scale = np.minimum(1.0 + largest, 1e3)
+    floor = (size <= 1e-6 * scale) & (size >= 0.5 * previous)
+    return (size <= LAST_STEP) | floor
 
 
 @dataclass
@@ -186,6 +203,13 @@ def fit_base(
     max_iter : int, default=100
         Largest number of Newton steps; a ``ConvergenceWarning`` when it is reached.
     """
+    side = (max(n_classes, 2) - 1) * Z.shape[1]
+    if side > _LARGE_SIDE:
+        warn_user(
+            f"The Hessian has {side} rows (coefficients times classes less one): "
+            f"{3 * 8e-9 * side**2:.0f} GB and minutes per Newton step. Reduce the "
+            "number of features first."
+        )
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
     k, p = Q.shape[1], Z.shape[1]
@@ -219,8 +243,7 @@ def fit_base(
             ):
                 step = max(step / 4.0, safe)
         theta, raw = theta + step * direction, raw + step * change
-        # The second condition is the floor set by rounding in the gradient.
-        converged = size <= LAST_STEP or (size <= 1e-6 and size >= 0.5 * previous)
+        converged = bool(is_last_step(size, previous, np.abs(raw).max()))
         previous = size
     if not converged:
         warn_user(

@@ -157,7 +157,13 @@ class MultinomialSMP(_ColumnDensity):
         X = self._validate_column(X, reset=True, dtype=None)
         weight = check_sample_weight(sample_weight, X)
         if isinstance(self.categories, str):
-            categories = np.unique(X[weight > 0])
+            try:
+                categories = np.unique(X[weight > 0])
+            except TypeError:
+                raise ValueError(
+                    "X must hold values of one kind that can be sorted, without "
+                    "missing ones; give categories explicitly otherwise."
+                ) from None
         else:
             if len(self.categories) != 1:
                 raise ValueError(
@@ -533,23 +539,25 @@ class PoissonSMP(_ColumnDensity):
         """
         self._check_n_samples(n_samples)
         rng = check_random_state(random_state)
-        size = 64
+        spread = np.sqrt(self.mean_ * (1 + 1 / self._n_) ** 3) + 1.0
+        width = 16.0
         while True:
-            cumulative = np.cumsum(
-                np.exp(self._log_proba(np.arange(size, dtype=float)))
-            )
-            if cumulative[-1] > 1 - 1e-14 or size > 2**24:
+            first = max(0.0, np.floor(self.mean_ - width * spread))
+            counts = np.arange(first, self.mean_ + width * spread + 64.0)
+            cumulative = np.cumsum(np.exp(self._log_proba(counts)))
+            # Both tails fall at least geometrically beyond the spread.
+            if cumulative[-1] > 1 - 1e-10 or width > 1e4:
                 break
-            size *= 2
+            width *= 2
         uniform = rng.uniform(size=(n_samples, 1)) * cumulative[-1]
-        return np.searchsorted(cumulative, uniform)
+        return np.searchsorted(cumulative, uniform) + int(first)
 
     def _validate_counts(self, X, *, reset):
         X = self._validate_column(X, reset=reset, dtype=np.float64)
         if np.any(X < 0) or np.any(X != np.floor(X)):
             raise ValueError(
                 "PoissonSMP needs non-negative integers in X; got values like "
-                f"{X[(X < 0) | (X != np.floor(X))][0]!r}."
+                f"{float(X[(X < 0) | (X != np.floor(X))][0])!r}."
             )
         return X
 

@@ -16,6 +16,9 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from skbounds._base import warn_user
+from skbounds._blocks import memory_limit
+
 # Relative size below which a pivot of the sparse Gram matrix, or a squared distance
 # from the training rows' span, is taken for zero: the balance between dropping a
 # direction of the data and dividing by rounding noise.
@@ -74,6 +77,8 @@ ndarray of shape (n_pivots, n_pivots), or None
 
     def transform(self, X):
         """Return the coordinates of rows, sparse only if X is and is not reduced."""
+        if sparse.issparse(X) and (self.center is not None or self.basis is not None):
+            X = X.toarray()
         if self.center is not None:
             X = X - self.center
         if self.basis is not None:
@@ -133,13 +138,20 @@ def make_design(
 
     With an unpenalised intercept the fit does not depend on where the origin of the
     features lies, so dense rows are centred, which keeps large offsets from eating up
-    the precision. Sparse rows are left as they are.
+    the precision. Sparse rows are left as they are, unless there are more features than
+    rows: those are reduced densely where ``working_memory`` holds them, otherwise
+    through their Gram matrix, which wants columns of comparable scale.
     """
     n_samples, n_features = X.shape
     design = Design(n_features)
     if fit_intercept:
         design.intercept_penalized = penalize_intercept
         design.intercept = float(intercept_scaling) if penalize_intercept else 1.0
+    if sparse.issparse(X) and n_features > n_samples:
+        # The basis has the size of the dense rows anyway: as long as that fits, dense
+        # rows are also the exact way, whatever the scales and offsets of the columns.
+        if n_samples * n_features <= memory_limit():
+            X = X.toarray()
     if sparse.issparse(X):
         if n_features > n_samples:
             gram = (X @ X.T).toarray()
@@ -156,6 +168,8 @@ def make_design(
             design.sparse_mix = linalg.solve_triangular(
                 lower, np.eye(rank), lower=True
             ).T
+        elif fit_intercept and not penalize_intercept:
+            _warn_offsets(X, weight)
         return design
     if fit_intercept and not penalize_intercept:
         design.center = np.average(X, axis=0, weights=weight)
@@ -163,3 +177,18 @@ def make_design(
     if n_features > n_samples:
         design.basis = linalg.qr(X.T, mode="economic", check_finite=False)[0]
     return design
+
+
+def _warn_offsets(X, weight):
+    """Warn of sparse columns whose mean dwarfs their spread: they are not centred."""
+    total = weight.sum()
+    mean = X.T @ weight / total
+    square = X.multiply(X).T @ weight / total
+    variance = square - mean**2
+    # Constant columns, whose variance is rounding, do no harm.
+    if np.any((variance < 1e-8 * mean**2) & (variance > 1e-13 * mean**2)):
+        warn_user(
+            "Some column of the sparse X has a mean of more than 1e4 times its "
+            "standard deviation. Sparse rows are not centred, which costs precision: "
+            "centre the column, or pass a dense X."
+        )

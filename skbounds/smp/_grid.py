@@ -11,7 +11,10 @@ def check_grid(grid, name: str, *, decades: tuple[float, float]) -> np.ndarray:
     """Return a 1-d float array from a number of log-spaced points or an array."""
     if isinstance(grid, Integral):
         return np.logspace(*decades, grid)
-    values = np.asarray(grid, dtype=float)
+    try:
+        values = np.asarray(grid, dtype=float)
+    except ValueError:
+        values = np.empty(0)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(
             f"{name} must be a positive integer or a non-empty 1-d array; got {grid!r}."

@@ -33,6 +33,26 @@ _KERNELS = {
 }
 
 
+def _kernel_matrix(X, Y, params):
+    """Return the kernel matrix of rows for the estimator's parameters."""
+    kernel = params["kernel"]
+    if callable(kernel):
+        return pairwise_kernels(X, Y, metric=kernel, **(params["kernel_params"] or {}))
+    options = {name: params[name] for name in ("gamma", "degree", "coef0")}
+    return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **options)
+
+
+def _kernel_diagonal(X, params):
+    """Return k(x, x) of rows, without forming their kernel matrix."""
+    if params["kernel"] in ("rbf", "laplacian", "chi2"):
+        return np.ones(X.shape[0])
+    if params["kernel"] == "linear":
+        return row_norms(X, squared=True)
+    return np.array(
+        [_kernel_matrix(X[[i]], X[[i]], params)[0, 0] for i in range(X.shape[0])]
+    )
+
+
 class KernelRidgeSMP(BaseSMPRegressor):
     r"""Sample minmax predictor in the feature space of a kernel.
 
@@ -229,7 +249,7 @@ class KernelRidgeSMP(BaseSMPRegressor):
             K = X[used][:, used]
             K = K.toarray() if sparse.issparse(K) else K
         else:
-            K = self._kernel(X[used], X[used])
+            K = _kernel_matrix(X[used], X[used], self.get_params(deep=False))
         diagonal = K.diagonal().copy()
         e, Q = linalg.eigh(root[:, None] * K * root)
         # Rounding of a kernel computed in float32 is far below this.
@@ -269,38 +289,22 @@ class KernelRidgeSMP(BaseSMPRegressor):
         )
         return self
 
-    def _kernel(self, X, Y):
-        if callable(self.kernel):
-            return pairwise_kernels(
-                X, Y, metric=self.kernel, **(self.kernel_params or {})
-            )
-        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **params)
-
-    def _kernel_diagonal(self, X):
-        """Return k(x, x) of rows, without forming their kernel matrix."""
-        if self.kernel in ("rbf", "laplacian", "chi2"):
-            return np.ones(X.shape[0])
-        if self.kernel == "linear":
-            return row_norms(X, squared=True)
-        return np.array([self._kernel(X[[i]], X[[i]])[0, 0] for i in range(X.shape[0])])
-
     def _terms(self, X):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        law, alpha = self._law_, self.alpha_
+        law, alpha, params = self._law_, self.alpha_, self._params_
         e, used = law["e"], law["used"]
         inverse = 1.0 / (e + alpha)
         parts = []
         for block in self._blocks(X, 3 * len(e) + X.shape[1]):
-            if self.kernel == "precomputed":
+            if params["kernel"] == "precomputed":
                 K = block[:, used]
                 K = K.toarray() if sparse.issparse(K) else K
             else:
-                K = self._kernel(block, self.X_fit_[used])
+                K = _kernel_matrix(block, self.X_fit_[used], params)
             t = K @ law["Q"]
             t2 = t**2
-            if self.kernel != "precomputed":
-                diagonal = self._kernel_diagonal(block)
+            if params["kernel"] != "precomputed":
+                diagonal = _kernel_diagonal(block, params)
             elif law["diagonal"] is not None:
                 diagonal = law["diagonal"]
             else:
@@ -316,7 +320,7 @@ class KernelRidgeSMP(BaseSMPRegressor):
                     t @ (law["projected"] * (inverse**2)[:, None]),
                 )
             )
-        if self.kernel == "precomputed" and law["diagonal"] is None:
+        if params["kernel"] == "precomputed" and law["diagonal"] is None:
             warn_user(
                 "kernel='precomputed' does not tell k(x, x) of new rows: predictive "
                 "laws are those of their projections onto the span of the training "

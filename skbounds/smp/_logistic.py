@@ -32,6 +32,8 @@ from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
 from skbounds.smp._virtual import exact_leave_one_out, solve_virtual
 
+_LARGEST = 1e60
+
 
 def _is_binary(estimator):
     if hasattr(estimator, "classes_") and len(estimator.classes_) > 2:
@@ -40,6 +42,11 @@ def _is_binary(estimator):
             f"with {len(estimator.classes_)}."
         )
     return True
+
+
+def _spectrum(Z, weight, unpenalized):
+    """Return the second moments' eigenvalues, without an unpenalised intercept."""
+    return second_moment_spectrum(Z[:, :-1] if unpenalized else Z, weight)
 
 
 class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
@@ -64,7 +71,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the "
-                f"data, but the data contains only one class: {classes[0]!r}."
+                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
             )
         return X, codes, weight, classes
 
@@ -100,15 +107,23 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         self._warn_unconverged(fits.n_failed, slope.size)
         return fits.raw, fits.squared_norm
 
+    def _doubles_per_row(self):
+        """Return about how many doubles the virtual fits of a row take."""
+        return 8 * len(self.classes_) ** 2
+
     def _map_rows(self, function, X):
         """Apply ``function`` to coordinate rows of X in blocks of bounded memory."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if sparse.issparse(X):
             X = sparse.csr_array(X)
+        else:
+            # Leverages beyond the range of doubles: the limit is reached long before.
+            largest = np.abs(X).max(axis=1, initial=0.0, keepdims=True)
+            if np.any(largest > _LARGEST):
+                X = X * (_LARGEST / np.maximum(largest, _LARGEST))
         design = Design(**self._design_)
-        n_classes = len(self.classes_)
-        width = 3 * (X.shape[1] + design.n_coordinates) + 8 * n_classes**2
+        width = 3 * (X.shape[1] + design.n_coordinates) + self._doubles_per_row()
         parts = [
             function(design.transform(X[rows]))
             for rows in row_blocks(X.shape[0], memory_limit() // width)
@@ -303,8 +318,8 @@ class SMPLogisticRegression(BaseSMPClassifier):
         Newton steps of the fit to the training rows.
 
     bound_valid_ : bool
-        Whether the conditions of Theorem 6 hold: ``C_ <= 1 / (2 R**2)``, no
-        unpenalised intercept, ``virtual_weight=1``.
+        Whether the conditions of Theorem 6 hold: two classes, ``C_ <= 1 / (2 R**2)``,
+        no unpenalised intercept, ``virtual_weight=1``.
 
     excess_risk_bound_ : float
         Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
@@ -343,7 +358,14 @@ class SMPLogisticRegression(BaseSMPClassifier):
     K > 2 classes use the symmetric softmax model; two classes always use the binary
     one, whose penalty is twice as strong at the same C. All computation is done, and
     results are returned, in float64. ``sample_weight`` are repetition counts: integer
-    weights equal repeated rows, and the scale matters.
+    weights equal repeated rows, and the scale matters. Weights that sum to one say that
+    there was one observation, and the penalty is accordingly overwhelming.
+
+    Wide data (d > n) at large C are the expensive case of 'exact': many problems then
+    need Newton steps with their own n x n Hessian. 'one-step' does not.
+
+    Sparse rows are used as they are when d <= n, without centring; with d > n their
+    dense representation in the row space takes O(n d) memory.
 
     The fixed scale of C assumes features of about unit scale, as for
     :class:`~sklearn.linear_model.LogisticRegression`.
@@ -469,8 +491,11 @@ class SMPLogisticRegression(BaseSMPClassifier):
             self._training_["codes"] = codes
         else:
             if self.C != "loo":
-                self._loo_ = self._leave_one_out(data, penalized, C, base.theta)[0]
-            self._training_["spectrum"] = self._spectrum(base.Z, weight)
+                self._loo_ = self._leave_one_out(
+                    data, penalized, C, base.theta, method="one-step"
+                )[0]
+            unpenalized = self.fit_intercept and not self.penalize_intercept
+            self._training_["spectrum"] = _spectrum(base.Z, weight, unpenalized)
             base = replace(base, Z=None, weight=None, proba=None)
         self._design_ = vars(design)
         self._base_ = vars(base)
@@ -480,7 +505,8 @@ class SMPLogisticRegression(BaseSMPClassifier):
         self.lambda_ = 1.0 / ((self._training_["n"] + 1.0) * self.C_)
         self.n_iter_ = base.n_iter
         self.bound_valid_ = bool(
-            1.0 / C >= 2.0 * radius2 * (1.0 - 1e-12)
+            len(classes) == 2
+            and 1.0 / C >= 2.0 * radius2 * (1.0 - 1e-12)
             and (self.penalize_intercept or not self.fit_intercept)
             and self.virtual_weight == 1
         )
@@ -529,9 +555,10 @@ class SMPLogisticRegression(BaseSMPClassifier):
         bound : float
             ``e * df / (n + 1) + lambda_ * B**2 / 2`` (in nats) with the effective
             degrees of freedom ``df`` at ``4 * lambda_`` of the features' empirical
-            second moments; above the penalty condition, with the larger constant that
-            the proof gives. An expectation over training sets and one new row; it is a
-            theorem only if ``bound_valid_``.
+            second moments, times ``K - 1``; for larger C than the theorem allows, with
+            the larger constant that the proof gives. An expectation over training sets
+            and one new row; it is a theorem only if ``bound_valid_``, and for more than
+            two classes never.
 
         Warns
         -----
@@ -544,12 +571,14 @@ class SMPLogisticRegression(BaseSMPClassifier):
                 f"norm_bound must be a non-negative number; got {norm_bound!r}."
             )
         training = self._training_
-        if self.method == "exact":
-            spectrum = self._spectrum(self._base_["Z"], self._base_["weight"])
+        params = self._params_
+        unpenalized = params["fit_intercept"] and not params["penalize_intercept"]
+        if params["method"] == "exact":
+            base = BaseFit(**self._base_)
+            spectrum = _spectrum(base.Z, base.weight, unpenalized)
         else:
             spectrum = training["spectrum"]
-        dof = effective_dof(spectrum, 4.0 * self.lambda_)
-        dof += self.fit_intercept and not self.penalize_intercept
+        dof = effective_dof(spectrum, 4.0 * self.lambda_) + unpenalized
         dof *= len(self.classes_) - 1
         bound = logistic_bound(
             dof, self.lambda_, training["n"], training["radius2"], norm_bound
@@ -563,14 +592,10 @@ class SMPLogisticRegression(BaseSMPClassifier):
             )
         return bound
 
-    def _spectrum(self, Z, weight):
-        unpenalized = self.fit_intercept and not self.penalize_intercept
-        return second_moment_spectrum(Z[:, :-1] if unpenalized else Z, weight)
-
     def _scores(self, features):
         """Return ``log sigma(...) - lambda |theta|^2 / 2`` per row and label."""
         base = BaseFit(**self._base_)
-        if self.virtual_weight == 0:
+        if self._params_["virtual_weight"] == 0:
             raw = base.raw(features).T
             n_labels = base.n_classes
             scores = label_scores(np.repeat(raw[:, None, :], n_labels, axis=1))
@@ -582,9 +607,9 @@ class SMPLogisticRegression(BaseSMPClassifier):
 
     def _refit(self, base, features):
         slope, target = virtual_tilts(
-            features.shape[0], [self.virtual_weight], base.n_classes
+            features.shape[0], [self._params_["virtual_weight"]], base.n_classes
         )
-        if self.method == "one-step":
+        if self._params_["method"] == "one-step":
             return one_step_fits(base, features, slope, target)
         return self._virtual_fits(base, features, slope, target)
 
@@ -606,7 +631,11 @@ class SMPLogisticRegression(BaseSMPClassifier):
                 "n_classes": base.n_classes,
             }
             self._loo_ = self._leave_one_out(
-                data, (base.penalty > 0).astype(float), self.C_, base.theta
+                data,
+                (base.penalty > 0).astype(float),
+                self.C_,
+                base.theta,
+                virtual_weight=self._params_["virtual_weight"],
             )[0]
         return self._loo_
 
@@ -615,9 +644,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
         path = np.empty((len(Cs), 2))
         theta = None
         for index in np.argsort(Cs, kind="stable"):
-            path[index], theta = self._leave_one_out(
-                data, penalized, Cs[index], theta, method="exact"
-            )
+            path[index], theta = self._leave_one_out(data, penalized, Cs[index], theta)
             if self.verbose:
                 print(
                     f"[SMPLogisticRegression] C={Cs[index]:.3g}: leave-one-out log "
@@ -625,7 +652,9 @@ class SMPLogisticRegression(BaseSMPClassifier):
                 )
         return path, theta
 
-    def _leave_one_out(self, data, penalized, C, theta, method=None):
+    def _leave_one_out(
+        self, data, penalized, C, theta, *, method="exact", virtual_weight=None
+    ):
         """Return (log loss, log normaliser) by leave-one-out, and the fit's theta.
 
         The penalty per observation of the candidate stays what it is at n rows, so the
@@ -643,8 +672,10 @@ class SMPLogisticRegression(BaseSMPClassifier):
             max_iter=self.max_iter,
         )
         removed = np.minimum(weight, 1.0)
-        added = self.virtual_weight * removed
-        if (method or self.method) == "exact":
+        if virtual_weight is None:
+            virtual_weight = self.virtual_weight
+        added = virtual_weight * removed
+        if method == "exact":
             fits = exact_leave_one_out(
                 base,
                 codes,
@@ -664,5 +695,5 @@ class SMPLogisticRegression(BaseSMPClassifier):
         scores = label_scores(raw) - 0.5 * lambda_ * squared_norm
         log_proba, log_normalizer = log_normalize(scores)
         loss = -log_proba[np.arange(len(codes)), codes]
-        bound = weight @ log_normalizer / total if self.virtual_weight == 1 else np.nan
+        bound = weight @ log_normalizer / total if virtual_weight == 1 else np.nan
         return np.array([weight @ loss / total, bound]), base.theta

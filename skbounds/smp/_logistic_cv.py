@@ -262,10 +262,13 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             Fitted estimator.
         """
         Cs = check_grid(self.Cs, "Cs", decades=(-2, 1))
-        virtual_weights = np.asarray(self.virtual_weights, dtype=float)
+        try:
+            virtual_weights = np.asarray(self.virtual_weights, dtype=float)
+        except ValueError:
+            virtual_weights = np.empty(0)
         if virtual_weights.ndim != 1 or len(virtual_weights) == 0:
             raise ValueError(
-                "virtual_weights must be a non-empty 1-d array; "
+                "virtual_weights must be a non-empty 1-d array of numbers; "
                 f"got {self.virtual_weights!r}."
             )
         if not ((virtual_weights >= 0) & (virtual_weights <= 1)).all():
@@ -329,6 +332,9 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.coef_, self.intercept_ = design.to_features(fits[best].class_theta())
         self.n_iter_ = max(fit.n_iter for fit in fits)
         return self
+
+    def _doubles_per_row(self):
+        return 8 * len(self.classes_) ** 2 * len(self.virtual_weights_)
 
     def _leave_one_out(self, base, codes, virtual_weights):
         """Return leave-one-out log losses, shape (n_weights, n_samples)."""

@@ -131,7 +131,7 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
 
     @property
     def _is_joint(self):
-        return self.sigma == "joint"
+        return self._params_["sigma"] == "joint"
 
     def _output(self, values):
         """Drop the axis of outputs (the last) where y was 1-d."""
@@ -320,8 +320,8 @@ def log_density_score(estimator, X, y):
     Parameters
     ----------
     estimator : object
-        Fitted estimator with a method ``log_density(X, y)``, or a pipeline that ends in
-        one.
+        Fitted estimator with a method ``log_density(X, y)``, a pipeline that ends in
+        one, or a search over either.
 
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows.
@@ -344,6 +344,7 @@ def log_density_score(estimator, X, y):
     >>> print(scores.mean().round(2))
     -5.42
     """
+    estimator = getattr(estimator, "best_estimator_", estimator)
     if hasattr(estimator, "log_density"):
         return float(np.mean(estimator.log_density(X, y)))
     if hasattr(estimator, "steps") and hasattr(estimator[-1], "log_density"):

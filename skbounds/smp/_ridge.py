@@ -8,6 +8,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -246,9 +247,10 @@ class RidgeSMP(BaseSMPRegressor):
         y_mean = np.average(y, axis=0, weights=weight) if has_mean else np.zeros(1)
         y_mean = np.broadcast_to(y_mean, y.shape[1:]).copy()
         centered = weight[:, None] * (y - y_mean)
-        moments = Z.T @ centered - np.outer(z_mean, centered.sum(axis=0))
+        moments = Z.T @ centered
+        moments -= np.outer(z_mean, centered.sum(axis=0))
         sample = Spectral(
-            rows=lambda rows: Z[rows] @ V - z_mean @ V,
+            rows=lambda rows: _centered(Z[rows], z_mean) @ V,
             e=e,
             g=V.T @ moments,
             mean=y_mean,
@@ -278,7 +280,7 @@ class RidgeSMP(BaseSMPRegressor):
         coef, intercept = design.to_features(theta)
         intercept = intercept + y_mean - theta @ z_mean
         self._law_.update(
-            e=e, V=V, g=sample.g, offset=z_mean @ V, mean=y_mean, design=vars(design)
+            e=e, V=V, g=sample.g, z_mean=z_mean, mean=y_mean, design=vars(design)
         )
         if self.sigma == "joint":
             self._set_joint(sample)
@@ -314,7 +316,7 @@ class RidgeSMP(BaseSMPRegressor):
         theta = law["g"] * inverse[:, None]
         parts = []
         for block in self._blocks(X, 3 * (X.shape[1] + len(inverse))):
-            z = design.transform(block) @ law["V"] - law["offset"]
+            z = _centered(design.transform(block), law["z_mean"]) @ law["V"]
             z2 = z**2
             parts.append(
                 (
@@ -325,6 +327,11 @@ class RidgeSMP(BaseSMPRegressor):
                 )
             )
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def _centered(Z, mean):
+    """Return dense rows minus the mean."""
+    return (Z.toarray() if sparse.issparse(Z) else Z) - mean
 
 
 def _rank_tolerance(Z):
@@ -338,7 +345,14 @@ def _eigencoordinates(Z, weight, mean):
     """Return eigenvalues and all eigenvectors of the weighted, centred moments."""
     if sparse.issparse(Z):
         moments = (Z.T @ Z.multiply(weight[:, None])).toarray()
+        uncentered = moments.diagonal().copy()
         moments -= weight.sum() * np.outer(mean, mean)
+        if np.any(moments.diagonal() < 1e-4 * uncentered):
+            # Offsets that dwarf the spread cancel too many digits.
+            moments[:] = 0.0
+            for rows in row_blocks(Z.shape[0], memory_limit() // (4 * Z.shape[1])):
+                block = Z[rows].toarray() - mean
+                moments += block.T @ (block * weight[rows, None])
         e, V = linalg.eigh(moments)
         return np.maximum(e, 0.0), V
     scaled = (Z - mean) * np.sqrt(weight)[:, None]

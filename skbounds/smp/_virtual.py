@@ -32,9 +32,9 @@ from threadpoolctl import threadpool_limits
 
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds.smp._base_fit import (
-    LAST_STEP,
     BaseFit,
     contrasts,
+    is_last_step,
     reduced_hessian,
     step_length,
 )
@@ -535,11 +535,12 @@ def _newton_batch(base, hessians, features, slope, target, start, max_iter):
         V[active] += length[:, None] * direction
         change[active] += length[:, None, None] * direction_train
         own[active] += length[:, None] * direction_own
-        # As in the base fit: quadratic convergence, or the floor of rounding errors. A
-        # vanishing Newton decrement with steps that stay large is a minimum at
+        # A vanishing Newton decrement with steps that stay large is a minimum at
         # infinity: the tilt took the last row of a class, and only the unpenalised
         # intercept still moves. No observation can gain more than the decrement.
-        done = (size <= LAST_STEP) | ((size <= 1e-6) & (size >= 0.5 * previous))
+        largest = np.abs(raw).max(axis=(1, 2))
+        largest = np.maximum(largest, np.abs(own[active]).max(axis=1))
+        done = is_last_step(size, previous, largest)
         done |= -descent <= 1e-14
         done &= damping[active] == _JITTER
         # Levenberg: a flat direction that makes the line search crawl is damped, so

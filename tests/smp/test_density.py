@@ -466,3 +466,16 @@ def test_bad_use(index):
     if index > 0:
         with pytest.raises(ValueError, match="one variable"):
             type(model)().fit(np.hstack([X, X]))
+
+
+def test_poisson_samples_of_large_counts():
+    """The table of the law is laid around its mean."""
+    draws = PoissonSMP().fit([[10**9], [10**9 + 5]]).sample(2000, random_state=0)
+    # Standard error of the mean: sqrt(1e9 * 1.5^3 / 2000) is about 1300.
+    assert abs(draws.mean() - 1e9) < 5 * 1300
+
+
+def test_missing_categories_are_refused():
+    """None among strings cannot be sorted."""
+    with pytest.raises(ValueError, match="values of one kind"):
+        MultinomialSMP().fit(np.array([["a"], [None]], dtype=object))

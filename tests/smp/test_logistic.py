@@ -635,3 +635,74 @@ def test_bad_data(cls_params):
         model.predict(np.ones((2, 3)))
     with pytest.raises(ValueError, match="NaN"):
         model.predict([[np.nan, 1.0]])
+
+
+def test_sparse_wide_rows_with_offsets():
+    """Scales and offsets of sparse columns cost no precision when d > n."""
+    X, codes, _, rows = make_problem(20, 40)
+    for scale, offset in ((1e7, 0.0), (500.0, 1.7e9)):
+        shifted, shifted_rows = X.copy(), rows.copy()
+        shifted[:, 0] = offset + scale * X[:, 0]
+        shifted_rows[:, 0] = offset + scale * rows[:, 0]
+        dense = SMPLogisticRegression().fit(shifted, codes)
+        other = SMPLogisticRegression().fit(sparse.csr_array(shifted), codes)
+        assert_allclose(
+            other.predict_proba(sparse.csr_array(shifted_rows[:3])),
+            dense.predict_proba(shifted_rows[:3]),
+            atol=1e-9,
+        )
+
+
+def test_sparse_wide_rows_beyond_the_working_memory():
+    """Without room for dense rows the Gram matrix gives the same coordinates."""
+    X, codes, _, rows = make_problem(20, 40)
+    expected = SMPLogisticRegression().fit(X, codes).predict_proba(rows)
+    with config_context(working_memory=0.001):
+        model = SMPLogisticRegression().fit(sparse.csr_array(X), codes)
+        assert model._design_["sparse_mix"] is not None
+        proba = model.predict_proba(sparse.csr_array(rows))
+    assert_allclose(proba, expected, atol=1e-9)
+
+
+def test_sparse_offsets_that_cost_precision_are_reported():
+    """Sparse rows with d <= n are not centred; large offsets warn."""
+    X, codes, _, _ = make_problem(20, 3)
+    X[:, 0] += 1e6
+    with pytest.warns(UserWarning, match="not centred"):
+        SMPLogisticRegression().fit(sparse.csr_array(X), codes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"method": "exact"}, {"method": "one-step"}),
+        ({"method": "one-step"}, {"method": "exact"}),
+        ({}, {"virtual_weight": 0.0, "penalize_intercept": True}),
+    ],
+)
+def test_parameters_changed_after_fit_have_no_effect(before, after):
+    """Predictions and bounds belong to what was fitted."""
+    X, codes, _, rows = make_problem(200, 3)
+    model = SMPLogisticRegression("theory", **before).fit(X, codes)
+    expected = model.predict_proba(rows), model.theory_bound(0.1)
+    model.set_params(**after)
+    assert_array_equal(model.predict_proba(rows), expected[0])
+    assert model.theory_bound(0.1) == expected[1]
+    assert np.isfinite(model.excess_risk_bound_)
+
+
+def test_the_bound_of_more_classes_is_not_called_a_theorem():
+    """Theorem 6 is about two classes."""
+    X, codes, _, _ = make_problem(300, 2, n_classes=3)
+    model = SMPLogisticRegression("theory", fit_intercept=False).fit(X, codes)
+    assert not model.bound_valid_ and np.isfinite(model.theory_bound(0.1))
+
+
+def test_rows_beyond_the_range_of_squares():
+    """Huge finite rows give probabilities, not NaN."""
+    X, codes, _, _ = make_problem(30, 3)
+    for cls in (SMPLogisticRegression(method="one-step"), SMPLogisticRegression()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            proba = cls.fit(X, codes).predict_proba(1e300 * X[:4])
+        assert np.all((proba >= 0) & (proba <= 1))

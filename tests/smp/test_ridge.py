@@ -1285,3 +1285,29 @@ def test_bad_data(model):
     model.fit(TOY, np.c_[Y, Y])
     with pytest.raises(ValueError, match="1 outputs"):
         model.log_density(TOY, Y)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
+def test_sparse_offsets(offset):
+    """Moments of sparse rows are centred without cancellation."""
+    X, y, weight, rows = make_problem(30, 3)
+    dense = RidgeSMP().fit(X + offset, y, sample_weight=weight)
+    other = RidgeSMP().fit(sparse.csr_array(X + offset), y, sample_weight=weight)
+    assert_allclose(
+        other.predict(sparse.csr_array(rows + offset)),
+        dense.predict(rows + offset),
+        rtol=1e-14 * offset + 1e-9,
+        atol=1e-14 * offset,
+    )
+
+
+def test_parameters_changed_after_fit_have_no_effect():
+    """Kernel and law belong to what was fitted."""
+    X, y, _, rows = make_problem(20, 3)
+    model = KernelRidgeSMP(0.5, kernel="rbf", gamma=0.1).fit(X, y)
+    expected = model.predict(rows)
+    assert_array_equal(model.set_params(gamma=5.0).predict(rows), expected)
+    assert_array_equal(model.set_params(kernel="linear").predict(rows), expected)
+    ridge = RidgeSMP(0.0, sigma="joint").fit(X, y)
+    expected = ridge.predict_quantiles(rows)
+    assert_array_equal(ridge.set_params(sigma=1.0).predict_quantiles(rows), expected)
