@@ -361,8 +361,9 @@ class SMPLogisticRegression(BaseSMPClassifier):
     weights equal repeated rows, and the scale matters. Weights that sum to one say that
     there was one observation, and the penalty is accordingly overwhelming.
 
-    Wide data (d > n) at large C are the expensive case of 'exact': many problems then
-    need Newton steps with their own n x n Hessian. 'one-step' does not.
+    Large C on nearly separable or wide data (d > n) is the expensive case of 'exact':
+    many refits then differ too much from the training fit for the shared Hessian and
+    take Newton steps of their own. 'one-step' does not depend on that.
 
     Sparse rows are used as they are when d <= n, without centring; with d > n their
     dense representation in the row space takes O(n d) memory.

@@ -17,7 +17,8 @@ takes the tilt's curvature exactly (Sherman-Morrison-Woodbury), and needs per it
 two matrix products over all problems of a block and one compiled element-wise pass.
 Binary problems start from the solution's Taylor expansion in the tilt, one expansion
 for all tilts of a row. Problems that do not contract (high leverage, tiny penalties,
-rows far away) are finished by damped Newton steps with their own Hessian.
+rows far away) are finished by damped Newton steps with their own curvature, whose
+directions come from conjugate gradients in the same coordinates.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from skbounds.smp._base_fit import (
     BaseFit,
     contrasts,
     is_last_step,
-    reduced_hessian,
     step_length,
 )
 from skbounds.smp._one_step import (
@@ -52,7 +52,11 @@ _BLOCK_SIZE = 2**17
 # A problem that shrinks its step by less than this factor goes to Newton.
 _SLOW = 0.7
 _MAX_CHORD_STEPS = 30
+# Keeps rounding errors from becoming long steps along directions without curvature.
 _JITTER = 1e-13
+# Relative accuracy of Newton directions.
+_CG_TOL = 1e-2
+_MAX_CG_STEPS = 200
 
 
 @dataclass
@@ -371,56 +375,8 @@ def _expanded_start(base, t, leverage, eta, slope, target):
     return delta
 
 
-class _PackedHessian:
-    """Hessians of the training loss for many weightings of the same rows.
-
-    With the products of all pairs of columns as a matrix, one matrix product gives the
-    lower triangles for a whole batch of problems, at half the operations of the plain
-    formula and at the speed of large matrices. Where that matrix would not fit (or for
-    sparse rows) each problem takes the plain formula.
-    """
-
-    def __init__(self, base, limit):
-        self.base = base
-        n_samples, p = base.Z.shape
-        rows, columns = np.tril_indices(p)
-        self.products = None
-        if not sparse.issparse(base.Z) and n_samples * len(rows) <= limit:
-            self.products = base.Z[:, rows] * base.Z[:, columns]
-            # Where each entry of the full matrix stands in the packed triangle.
-            self.unpack = np.empty((p, p), dtype=np.intp)
-            self.unpack[rows, columns] = np.arange(len(rows))
-            self.unpack[columns, rows] = np.arange(len(rows))
-
-    def __call__(self, proba):
-        """Return Hessians (b, q, q) for probabilities of shape (b, 1 or K, n)."""
-        base = self.base
-        k, p = base.theta.shape
-        b = len(proba)
-        result = np.empty((b, k, p, k, p))
-        if self.products is None:
-            for j in range(b):
-                hessian = reduced_hessian(base.Z, proba[j], base.weight)
-                result[j] = hessian.reshape(k, p, k, p)
-            return result.reshape(b, k * p, k * p)
-        Q = contrasts(base.n_classes)
-        mean = Q.T @ proba
-        for first in range(k):
-            for second in range(first + 1):
-                if len(Q) == 1:
-                    w = proba[:, 0] * (1.0 - proba[:, 0])
-                else:
-                    w = (Q[:, first] * Q[:, second]) @ proba
-                    w -= mean[:, first] * mean[:, second]
-                packed = (w * base.weight) @ self.products
-                block = np.take(packed, self.unpack, axis=1)
-                result[:, first, :, second] = block
-                result[:, second, :, first] = block
-        return result.reshape(b, k * p, k * p)
-
-
 def _newton(base, features, slope, target, start, max_iter):
-    """Finish problems by damped Newton steps, each with its own Hessian.
+    """Finish problems by damped Newton steps, each with its own curvature.
 
     ``start`` are changes of the coefficients to begin with where they are better than
     none. Returns raw predictions, squared norms and the number of problems that did not
@@ -428,17 +384,14 @@ def _newton(base, features, slope, target, start, max_iter):
     """
     n_problems, n_raw = target.shape
     q, n_samples = len(base.inv_factor), base.Z.shape[0]
-    limit = memory_limit()
-    hessians = _PackedHessian(base, limit // 4)
-    # Alive per problem: a few arrays over the training rows, and two Hessians.
-    size = min(256, limit // (2 * (4 * n_raw * n_samples + 2 * q * q)))
+    # Alive per problem: a few arrays over the training rows and over the coefficients.
+    size = min(256, memory_limit() // (8 * (n_raw * n_samples + q)))
     raw = np.empty((n_problems, n_raw))
     squared_norm = np.empty(n_problems)
     n_failed = 0
     for rows in row_blocks(n_problems, size):
         raw[rows], squared_norm[rows], failed = _newton_batch(
             base,
-            hessians,
             features[rows],
             slope[rows],
             target[rows],
@@ -449,7 +402,50 @@ def _newton(base, features, slope, target, start, max_iter):
     return raw, squared_norm, n_failed
 
 
-def _newton_batch(base, hessians, features, slope, target, start, max_iter):
+def _newton_direction(base, proba, gradient, S, z, damping):
+    """Return Newton directions and, to fall back on, preconditioned gradients.
+
+    Conjugate gradients in the whitened coordinates of the base fit, where its Hessian
+    is the identity: they take about as many steps as training rows changed their
+    curvature, and no problem's own Hessian is ever formed.
+    """
+    penalty = np.tile(base.penalty, base.theta.shape[0])
+    T = whitened_rows(base, z)
+
+    def multiply(v):
+        V = v @ base.inv_factor
+        change = _forward(base, V)
+        if proba.shape[1] == 1:
+            change *= proba * (1.0 - proba) * base.weight
+        else:
+            mean = np.sum(proba * change, axis=1, keepdims=True)
+            change = proba * (change - mean) * base.weight
+        product = (_adjoint(base, change) + penalty * V) @ base.inv_factor.T
+        inner = S @ (T @ v[:, :, None])
+        return product + (inner.transpose(0, 2, 1) @ T)[:, 0] + damping[:, None] * v
+
+    residual = -gradient @ base.inv_factor.T
+    plain = residual @ base.inv_factor
+    solution = np.zeros_like(residual)
+    search = residual.copy()
+    squared = np.einsum("bq,bq->b", residual, residual)
+    target = _CG_TOL**2 * squared
+    for _ in range(_MAX_CG_STEPS):
+        product = multiply(search)
+        curvature = np.einsum("bq,bq->b", search, product)
+        going = (squared > target) & (curvature > 0.0)
+        if not going.any():
+            break
+        # Finished problems take steps of length zero.
+        length = np.where(going, squared / np.where(going, curvature, 1.0), 0.0)
+        solution += length[:, None] * search
+        residual -= length[:, None] * product
+        previous, squared = squared, np.einsum("bq,bq->b", residual, residual)
+        search = residual + (squared / np.maximum(previous, 1e-300))[:, None] * search
+    return solution @ base.inv_factor, plain
+
+
+def _newton_batch(base, features, slope, target, start, max_iter):
     """Solve one batch; works on the change ``V`` of the coefficients.
 
     The base gradient vanishes at the base fit, so no labels are needed.
@@ -495,21 +491,12 @@ def _newton_batch(base, hessians, features, slope, target, start, max_iter):
         z = features[active]
         gradient += ((tilt @ Q)[:, :, None] * z[:, None, :]).reshape(-1, q)
         S = slope[active][:, None, None] * reduced_curvature(own_proba, Q)
-        hessian = hessians(proba)
-        Sz = S[:, :, None, :] * z[:, None, :, None]
-        hessian += (Sz[..., None] * z[:, None, None, None, :]).reshape(-1, q, q)
-        diagonal = np.einsum("bqq->bq", hessian)
-        diagonal += penalty
-        # Where a class is saturated at all rows only this keeps rounding errors in the
-        # gradient from becoming long steps of the unpenalised intercept.
-        diagonal += damping[active, None] * diagonal.mean(axis=1, keepdims=True)
-        try:
-            direction = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            direction = np.zeros_like(gradient)
+        direction, plain = _newton_direction(
+            base, proba, gradient, S, z, damping[active]
+        )
         descent = np.einsum("bq,bq->b", direction, gradient)
         uphill = ~(descent < 0.0)
-        direction[uphill] = -(gradient / diagonal)[uphill]
+        direction[uphill] = plain[uphill]
         descent[uphill] = np.einsum("bq,bq->b", direction, gradient)[uphill]
         direction_train, direction_own = move(direction, z)
         both = np.concatenate([direction_train, direction_own[:, :, None]], axis=2)
