@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from skbounds._blocks import row_blocks
+from skbounds._blocks import memory_limit, row_blocks
 from skbounds.smp._base_fit import BaseFit, contrasts, step_length
 from skbounds.smp._tilts import label_targets
 
@@ -126,14 +126,18 @@ def one_step_multiplier(
     row, tilt = np.nonzero(~settled)
     if len(row):
         u[row, tilt] = _newton_multiplier(
-            raw[row], leverage[row], slope[row, tilt], target[row, tilt], Q
+            raw[row],
+            leverage[row],
+            slope[row, tilt],
+            target[row, tilt],
+            u[row, tilt],
+            Q,
         )
     return u
 
 
-def _newton_multiplier(raw, leverage, slope, target, Q):
-    """Finish problems (b,) by damped Newton steps."""
-    u = np.zeros((len(raw), Q.shape[1]))
+def _newton_multiplier(raw, leverage, slope, target, start, Q):
+    """Finish problems (b,) by damped Newton steps, from ``start`` where it is good."""
     identity = np.eye(Q.shape[1])
     active = np.arange(len(raw))
 
@@ -142,6 +146,9 @@ def _newton_multiplier(raw, leverage, slope, target, Q):
         tilt = np.sum(target[index] * own, axis=1)
         return quadratic + slope[index] * logsumexp(own, axis=1) - tilt
 
+    own = raw + (leverage @ start[:, :, None])[:, :, 0] @ Q.T
+    better = objective(active, start, own) < objective(active, 0.0 * start, raw)
+    u = np.where(better[:, None], start, 0.0)
     for _ in range(_MAX_NEWTON_STEPS):
         B, a = leverage[active], slope[active]
         own = raw[active] + (B @ u[active][:, :, None])[:, :, 0] @ Q.T
@@ -262,8 +269,10 @@ def one_step_leave_one_out(
 
 
 def _rows_per_block(base: BaseFit) -> int:
+    """Return a block that fits the cache but is not too small for whole-array work."""
     q = len(base.inv_factor)
-    return 2**17 // (q * (q // len(base.penalty)))
+    width = q * (q // len(base.penalty))
+    return min(max(2**17 // width, 256), memory_limit() // (4 * width))
 
 
 def reduced_curvature(proba: np.ndarray, Q: np.ndarray) -> np.ndarray:
