@@ -1,10 +1,10 @@
 """Slow reference for the sample minmax predictor (SMP), from its definitions.
 
 Mourtada and Gaiffas, "An improper estimator with optimal excess risk in misspecified
-density estimation and logistic regression" (2020); equation numbers are the paper's,
-"spec" is the project's reading of it. Every virtual problem is an augmented data set
-fitted from scratch, every leave-one-out figure a refit, every normaliser a sum or a
-numerical integral. Nothing is imported from the package under test.
+density estimation and logistic regression" (2020); equation numbers are the paper's.
+Every virtual problem is an augmented data set fitted from scratch, every leave-one-out
+figure a refit, every normaliser a sum or a numerical integral. Nothing is imported from
+the package under test.
 
 ``C = 1 / ((W + 1) lambda)`` with ``W`` the total weight, so the total ridge strength is
 ``1 / C``; weights count repetitions; ``x`` is one test row; ``**intercept`` stands for
@@ -40,7 +40,7 @@ def _weights(sample_weight, X):
 
 
 def _without_unit(weight, i):
-    """Weights after removal of one unit of row i, and u_i = min(1, v_i) (spec 3.5)."""
+    """Weights after removal of one unit of row i, and u_i = min(1, v_i)."""
     unit = min(1.0, weight[i])
     remaining = weight.copy()
     remaining[i] -= unit
@@ -160,7 +160,7 @@ def fit_logistic(X, y01, weight, C, **intercept):
     """Cold fit of (46): (theta, intercept, penalised squared norm).
 
     With an unpenalised intercept and one class the fit is at infinity: its limit
-    theta = 0, intercept = +-inf is returned (spec 3.2).
+    theta = 0, intercept = +-inf is returned.
     """
     y01, weight = np.asarray(y01), np.asarray(weight, dtype=float)
     design, mask = _design(X, **intercept)
@@ -172,7 +172,7 @@ def fit_logistic(X, y01, weight, C, **intercept):
 
 
 def fit_softmax(X, codes, weight, C, n_classes, **intercept):
-    """Cold symmetric softmax fit (spec 3.1): (W, b, penalised squared norm).
+    """Cold symmetric softmax fit: (W, b, penalised squared norm).
 
     A class without observations has b_k = -inf, W_k = 0 if the intercept is free.
     """
@@ -258,7 +258,7 @@ def softmax_smp(
 def softmax_loo(
     X, codes, C, n_classes, *, sample_weight=None, virtual_weight=1.0, **intercept
 ):
-    """Leave-one-unit-out ``loss`` (n,) and ``log_normalizer`` (n,) (spec 3.5).
+    """Leave-one-unit-out ``loss`` (n,) and ``log_normalizer`` (n,).
 
     The candidate fixes lambda = 1 / ((W + 1) C); the problems without one unit have
     the total W lambda, and a virtual observation of weight u_i.
@@ -295,7 +295,7 @@ def logistic_loo(X, y01, C, *, sample_weight=None, virtual_weight=1.0, **interce
 
 
 def _tilt_binary(eta, g, label):
-    """Root of t = eta + g (label - sigma(t)) (spec 4, step 2), bracketed."""
+    """Root of t = eta + g (label - sigma(t)), bracketed."""
     if g == 0:
         return eta
     if label == 0:
@@ -335,9 +335,9 @@ def _base_fit(design, codes, weight, total, mask, n_classes):
 def _one_step(design, codes, weight, row, total, mask, base, w, removed=None):
     """Log-probabilities log p_k(x) of the one-step virtual fits, and these fits.
 
-    ``base`` is the fit with weights ``weight``. If ``removed`` is a row number, one
-    unit of it is first taken out by one Newton step with the Hessian of what remains
-    (spec 10.1 and design section 4, without their rank-one formulas).
+     ``base`` is the fit with weights ``weight``. If ``removed`` is a row number, one
+     unit of it is first taken out by one Newton step with the Hessian of what remains
+    .
     """
     remaining, unit = weight, 0.0
     if removed is not None:
@@ -379,7 +379,7 @@ def one_step_softmax(
     penalty_factor=True,
     **intercept,
 ):
-    """One-step SMP (spec 4, step 2; design 4): ``p`` (K,) and ``log_normalizer``.
+    """One-step SMP: ``p`` (K,) and ``log_normalizer``.
 
     The penalty factor takes theta^(x,y) = theta_0 + c H^-1 x (binary: n_classes=None).
     """
@@ -396,12 +396,12 @@ def one_step_softmax(
 
 
 def one_step_logistic(X, y01, x, C, **options):
-    """One-step P(y=1|x): eta = eta_0 + w h (y - sigma(eta)) (spec 4 step 2, 10.1)."""
+    """One-step P(y=1|x): eta = eta_0 + w h (y - sigma(eta))."""
     return one_step_softmax(X, y01, x, C, None, **options)["p"][1]
 
 
 def _log_pool(fitted, x, C, w, method, removed=None):
-    """Logarithm of P_w(.|x) of one candidate (spec 10.1): total 1 / C, no e^-phi."""
+    """Logarithm of P_w(.|x) of one candidate: total 1 / C, no e^-phi."""
     X, y, weight, K, intercept = fitted
     if method == "one-step":
         (design, mask), (row, _) = _design(X, **intercept), _design(x, **intercept)
@@ -417,7 +417,7 @@ def _log_pool(fitted, x, C, w, method, removed=None):
 
 
 def _exponential_weights(losses, weight, learning_rate):
-    """q_j proportional to exp(-eta sum_i v_i l_ji) over the candidates (spec 10.1)."""
+    """q_j proportional to exp(-eta sum_i v_i l_ji) over the candidates."""
     total = losses[..., weight > 0] @ weight[weight > 0]
     q = np.exp(learning_rate * (total.min() - total))
     return q / q.sum()
@@ -435,7 +435,7 @@ def pool(
     sample_weight=None,
     **intercept,
 ):
-    """Leave-one-out pool over C and the virtual weight (spec 10.1 and 10.2).
+    """Leave-one-out pool over C and the virtual weight.
 
     ``losses`` (nC, nw, n), ``path`` (nC, nw), ``weights`` (nC, nw, all candidates),
     ``kept_weights`` (small ones set to zero, renormalised) and ``loo_log_loss``, with
@@ -466,7 +466,7 @@ def pool(
 
 
 def pool_predict(fitted, x, *, method="exact"):
-    """Linear pool at one row of the surviving candidates (spec 10.1): ``p`` (K,)."""
+    """Linear pool at one row of the surviving candidates: ``p`` (K,)."""
     p, x = 0.0, np.asarray(x, dtype=float)
     for (j, m), q in np.ndenumerate(fitted["kept_weights"]):
         if q > 0:
@@ -553,7 +553,7 @@ def ridge_smp(
 ):
     """Ridge SMP: ``mean``, ``var``, ``log_normalizer`` by integrating (14) numerically.
 
-    lambda = alpha / (W + 1), phi = lambda ||theta||^2 / (2 sigma^2) (spec 2.5).
+    lambda = alpha / (W + 1), phi = lambda ||theta||^2 / (2 sigma^2).
     """
     X, mask = _design(X, fit_intercept, penalize_intercept)
     x = _design(x, fit_intercept, penalize_intercept)[0][0]
@@ -586,7 +586,7 @@ def ridge_loo(
     fit_intercept=False,
     penalize_intercept=False,
 ):
-    """Leave-one-unit-out ``mean``, ``var``, ``log_normalizer``, arrays (n,) (spec 3.5).
+    """Leave-one-unit-out ``mean``, ``var``, ``log_normalizer``, arrays (n,).
 
     What remains has the total W alpha / (W + 1). The log numerator is quadratic in the
     label, so three refits give its moments; one row is checked by quadrature.
@@ -620,7 +620,7 @@ def features_from_gram(G):
 
 
 def kernel_ridge_smp(K, y, k, kxx, alpha, *, sample_weight=None, sigma=1.0):
-    """Kernel ridge SMP (spec 2.5): ``ridge_smp`` on features of the (n+1)^2 Gram."""
+    """Kernel ridge SMP: ``ridge_smp`` on features of the (n+1)^2 Gram."""
     k = np.asarray(k, dtype=float)
     features = features_from_gram(np.block([[K, k[:, None]], [k[None, :], kxx]]))
     return ridge_smp(
@@ -629,7 +629,7 @@ def kernel_ridge_smp(K, y, k, kxx, alpha, *, sample_weight=None, sigma=1.0):
 
 
 def joint_density(X, y, x, y_new, kappa, *, fit_intercept=False):
-    """Scale-free SMP, phi = kappa log sigma (spec 3.6): (log Z, density at y_new).
+    """Scale-free SMP, phi = kappa log sigma: (log Z, density at y_new).
 
     Each label: OLS on n + 1 rows, and the sigma with sum_i [(1 + kappa) / sigma
     - r_i^2 / sigma^3] = 0. The power tails are integrated in log |y' - centre|.
@@ -701,7 +701,7 @@ def gaussian_smp(Y, x, Sigma):
 
 
 def poisson_smp(S, n, k):
-    """Poisson SMP (spec 3.4) at k by summation: ``p``, ``log_normalizer``, ``mean``."""
+    """Poisson SMP at k by summation: ``p``, ``log_normalizer``, ``mean``."""
 
     def term(label):
         mean = (S + label) / (n + 1)

@@ -1,6 +1,6 @@
 """The promises of the SMP estimators, tested on laws where the truth is known.
 
-Experiments E1-E4 of the specification at reduced size. Excess risks are exact given the
+Four experiments, E1 to E4, at reduced size. Excess risks are exact given the
 training sample (and the test rows), so the Monte Carlo error is that of the samples.
 Two-sided comparisons use four standard errors: a true statement fails for fewer than
 1 seed in 15 000 per comparison, one-sided ones for 1 in 30 000. Seeds are fixed.
