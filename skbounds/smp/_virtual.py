@@ -410,39 +410,50 @@ def _newton_direction(base, proba, gradient, S, z, damping):
     curvature, and no problem's own Hessian is ever formed.
     """
     penalty = np.tile(base.penalty, base.theta.shape[0])
-    T = whitened_rows(base, z)
+    binary = proba.shape[1] == 1
+    weight = proba * (1.0 - proba) * base.weight if binary else proba
 
-    def multiply(v):
+    def multiply(v, weight, T, S, damping):
         V = v @ base.inv_factor
         change = _forward(base, V)
-        if proba.shape[1] == 1:
-            change *= proba * (1.0 - proba) * base.weight
+        if binary:
+            change *= weight
         else:
-            mean = np.sum(proba * change, axis=1, keepdims=True)
-            change = proba * (change - mean) * base.weight
+            mean = np.sum(weight * change, axis=1, keepdims=True)
+            change = weight * (change - mean) * base.weight
         product = (_adjoint(base, change) + penalty * V) @ base.inv_factor.T
         inner = S @ (T @ v[:, :, None])
         return product + (inner.transpose(0, 2, 1) @ T)[:, 0] + damping[:, None] * v
 
     residual = -gradient @ base.inv_factor.T
     plain = residual @ base.inv_factor
-    solution = np.zeros_like(residual)
-    search = residual.copy()
+    result = np.zeros_like(residual)
     squared = np.einsum("bq,bq->b", residual, residual)
     target = _CG_TOL**2 * squared
+    active = np.arange(len(residual))
+    solution, search = result.copy(), residual.copy()
+    problem = (weight, whitened_rows(base, z), S, damping)
     for _ in range(_MAX_CG_STEPS):
-        product = multiply(search)
+        product = multiply(search, *problem)
         curvature = np.einsum("bq,bq->b", search, product)
         going = (squared > target) & (curvature > 0.0)
-        if not going.any():
-            break
         # Finished problems take steps of length zero.
         length = np.where(going, squared / np.where(going, curvature, 1.0), 0.0)
         solution += length[:, None] * search
         residual -= length[:, None] * product
         previous, squared = squared, np.einsum("bq,bq->b", residual, residual)
         search = residual + (squared / np.maximum(previous, 1e-300))[:, None] * search
-    return solution @ base.inv_factor, plain
+        going &= squared > target
+        if np.count_nonzero(going) <= 0.7 * len(active):
+            result[active] = solution
+            if not going.any():
+                break
+            active, solution, search = active[going], solution[going], search[going]
+            residual, squared = residual[going], squared[going]
+            target = target[going]
+            problem = tuple(part[going] for part in problem)
+    result[active] = solution
+    return result @ base.inv_factor, plain
 
 
 def _newton_batch(base, features, slope, target, start, max_iter):
@@ -457,15 +468,18 @@ def _newton_batch(base, features, slope, target, start, max_iter):
     penalty = np.tile(base.penalty, k)
     raw_train = base.raw(base.Z)
     raw_own = base.raw(features).T
+    base_gradient = (base.proba * base.weight).ravel()
 
     def log_partition(raw):
         if n_raw == 1:
-            return np.logaddexp(0.0, raw[:, 0])
+            # logaddexp(0, raw), at the speed of vectorised exponentials.
+            x = raw[:, 0]
+            return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
         return logsumexp(raw, axis=1)
 
     def objective(index, V, change, own):
         training = log_partition(raw_train + change) @ base.weight
-        training -= np.sum(base.proba * change, axis=1) @ base.weight
+        training -= change.reshape(len(change), -1) @ base_gradient
         tilt = slope[index] * log_partition(own) - np.sum(target[index] * own, axis=1)
         return training + 0.5 * V**2 @ penalty + tilt
 
