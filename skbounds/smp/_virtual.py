@@ -479,7 +479,7 @@ def _newton_batch(base, features, slope, target, start, max_iter):
 
     def objective(index, V, change, own):
         training = log_partition(raw_train + change) @ base.weight
-        training -= change.reshape(len(change), -1) @ base_gradient
+        training -= change.reshape(len(change), len(base_gradient)) @ base_gradient
         tilt = slope[index] * log_partition(own) - np.sum(target[index] * own, axis=1)
         return training + 0.5 * V**2 @ penalty + tilt
 
