@@ -325,11 +325,12 @@ class SMPLogisticRegression(BaseSMPClassifier):
         Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
         ``n - 1`` rows is at most the penalised loss of any fixed linear model plus the
         expectation of this number, for any distribution. Computed on first access when
-        ``method='exact'``; nan unless ``virtual_weight=1``.
+        ``method='exact'``; 'one-step' approximates it (unless ``C='loo'``, whose search
+        is always exact). nan unless ``virtual_weight=1``.
 
     loo_log_loss_ : float
-        Leave-one-out log loss (in nats) with the same ``lambda_``. Computed on first
-        access when ``method='exact'``.
+        Leave-one-out log loss (in nats) with the same ``lambda_``; exact or approximate
+        as ``excess_risk_bound_`` is.
 
     loo_log_loss_path_ : ndarray of shape (n_cs,)
         Leave-one-out log loss of each candidate. Only for ``C='loo'``.
