@@ -9,6 +9,13 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _TOPICS = {
+    "fenchel_young": (
+        "FenchelYoungOnlineClassifier",
+        "FenchelYoungOnlineMultilabelClassifier",
+        "FenchelYoungOnlineOrdinalClassifier",
+        "FenchelYoungOnlineRanker",
+        "SurrogateRegretDisplay",
+    ),
     "smp": (
         "GaussianSMP",
         "KernelRidgeSMP",

@@ -64,3 +64,19 @@ def fit_from_scratch(fit: Callable) -> Callable:
             raise
 
     return wrapper
+
+
+def unchanged_on_error(method: Callable) -> Callable:
+    """Make a method that continues a fit leave the estimator as it was if it fails."""
+
+    @wraps(method)
+    def wrapper(self, *args: Any, **kwargs: Any):
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapper

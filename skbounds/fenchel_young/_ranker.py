@@ -1,0 +1,359 @@
+"""Online ranking and matching with finite surrogate regret."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils import check_array
+
+from skbounds._base import unchanged_on_error
+from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds.fenchel_young._losses import FenchelYoungLoss
+from skbounds.fenchel_young._online import FenchelYoungOnline
+
+
+class FenchelYoungOnlineRanker(FenchelYoungOnline):
+    r"""Online ranker, or matcher, whose loss is bounded for any stream.
+
+    Each row is one ranking problem over the same items. It is played before it is
+    learnt; the expected loss of the plays exceeds the surrogate loss of the best
+    linear predictor in hindsight by at most a constant, however long the stream.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    structure : {'permutahedron', 'birkhoff'}, default='permutahedron'
+        - ``'permutahedron'``: one score per item; the loss is Spearman's squared rank
+          distance, scaled to [0, 1]. For rankings;
+        - ``'birkhoff'``: one score per item and position; the loss is the share of
+          items in a wrong position. For matchings of items to positions.
+    mu : float, default=1.0
+        Inverse strength of the entropic regularisation of ``structure='birkhoff'``.
+        Smaller values leave a larger surrogate gap; from 2 on the loss is rescaled.
+    learner : {'auto', 'ogd', 'adaptive', 'parameter_free'}, default='auto'
+        - ``'auto'``: dual-averaged gradient descent on features that are scaled on the
+          fly; needs no norm in advance;
+        - ``'ogd'``: gradient descent with the constant step of the paper (Theorem
+          4.2), on raw features;
+        - ``'adaptive'``: AdaGrad-norm in a ball (Appendix E.1), on raw features;
+        - ``'parameter_free'``: coin betting (Appendix E.2), on raw features.
+    feature_scaling : {'auto', 'none'}, default='auto'
+        For ``learner='auto'``: dense features are standardised by the running mean
+        and standard deviation, sparse ones divided by the magnitude of their first
+        non-zero entry.
+    clip : float, default=3.0
+        Scaled features are clipped to [-clip, clip].
+    learning_rate : 'auto' or float, default='auto'
+        Step on the unscaled loss; for ``learner='auto'`` in units of 1 / C_t², C_t the
+        largest row norm so far. ``'auto'`` is the theorem's.
+    feature_norm : 'auto' or float, default='auto'
+        Largest row norm, intercept included, for the learners on raw features.
+        ``'auto'``: that of the first call's rows.
+    diameter : float, default=None
+        Diameter of the ball of weights for ``learner='adaptive'``.
+    initial_wealth : float, default=1.0
+        Stake of ``learner='parameter_free'``.
+    constants : {'sharp', 'paper'}, default='sharp'
+        Constants of steps and bounds: the sharpest proved ones, or the paper's.
+    decoding : {'randomized', 'argmax', 'sample'}, default='randomized'
+        How rows are played: Algorithm 1; the nearest ranking (no bound); a random
+        ranking whose mean is the regularised prediction (bounded for
+        ``structure='birkhoff'`` only).
+    fit_intercept : bool, default=True
+        Whether to add a constant feature.
+    average : bool, default=False
+        Whether predictions use the mean of all weights (Theorem 4.6, for a single
+        learner) instead of the last ones.
+    max_iter : int, default=1
+        Passes of `fit` over the rows. Accounts and bounds cover the first.
+    random_state : int, RandomState instance or None, default=None
+        Source of the plays. Learning never depends on it.
+    verbose : int, default=0
+        Whether `fit` prints a line per pass.
+
+    Attributes
+    ----------
+    n_items_ : int
+        Number of items.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        Weights on raw features (ignoring the clipping): one row per item, or per item
+        and position (items first).
+    intercept_ : ndarray of shape (n_outputs,)
+        Their intercepts.
+    n_samples_seen_ : int
+        Rows that the accounts cover.
+    cumulative_loss_ : float
+        Losses of the plays, summed.
+    expected_cumulative_loss_ : float
+        Their conditional expectation given all rows before: exact, without sampling.
+    cumulative_surrogate_loss_ : float
+        Surrogate loss of the predictions that were played, times `loss_scale_`.
+    loss_scale_ : float
+        1, or what makes a positive surrogate gap (fewer than 4 items, mu of 2 or more).
+    feature_norm_ : float
+        Row norm that bounds are stated for.
+    bound_valid_ : bool
+        Whether the conditions of the regret bound hold for the rows so far: no row
+        longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.
+    n_iter_ : int
+        Passes made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, where all of them are strings.
+
+    See Also
+    --------
+    FenchelYoungOnlineClassifier : One class per row.
+
+    Notes
+    -----
+    Predictions have the form of the targets. For the permutahedron each target row is
+    a permutation of 1, ..., d, where d is on top. For birkhoff it is the position of
+    each item, counted from 0 or from 1; the first call fixes which.
+
+    Decoding a row takes O(d log d) time plus O(d²) for a draw (permutahedron), or
+    O(d²) per scaling iteration plus O(d³) (birkhoff).
+
+    References
+    ----------
+    .. [1] S. Sakaue, H. Bao, T. Tsuchiya, T. Oki (2024). "Online Structured
+       Prediction with Fenchel-Young Losses and Improved Surrogate Regret for Online
+       Multiclass Classification with Logistic Loss". COLT 2024, PMLR 247. Section 2.3
+       and Appendix C.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbounds.fenchel_young import FenchelYoungOnlineRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> scores = X @ rng.normal(size=(4, 5))
+    >>> Y = scores.argsort(axis=1).argsort(axis=1) + 1
+    >>> ranker = FenchelYoungOnlineRanker(random_state=0).fit(X, Y)
+    >>> round(ranker.score(X, Y), 1)
+    1.0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "structure": [StrOptions({"permutahedron", "birkhoff"})],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        **{
+            name: constraint
+            for name, constraint in FenchelYoungOnline._parameter_constraints.items()
+            if name not in ("experts", "share")
+        },
+        "decoding": [StrOptions({"randomized", "argmax", "sample"})],
+    }
+
+    def __init__(
+        self,
+        structure="permutahedron",
+        *,
+        mu=1.0,
+        learner="auto",
+        feature_scaling="auto",
+        clip=3.0,
+        learning_rate="auto",
+        feature_norm="auto",
+        diameter=None,
+        initial_wealth=1.0,
+        constants="sharp",
+        decoding="randomized",
+        fit_intercept=True,
+        average=False,
+        max_iter=1,
+        random_state=None,
+        verbose=0,
+    ):
+        self.structure = structure
+        self.mu = mu
+        self.learner = learner
+        self.feature_scaling = feature_scaling
+        self.clip = clip
+        self.learning_rate = learning_rate
+        self.feature_norm = feature_norm
+        self.diameter = diameter
+        self.initial_wealth = initial_wealth
+        self.constants = constants
+        self.decoding = decoding
+        self.fit_intercept = fit_intercept
+        self.average = average
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @unchanged_on_error
+    def partial_fit(self, X, y):
+        """Go on with the stream: play each row, then learn it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The next rows.
+        y : array-like of shape (n_samples, n_items)
+            Their targets.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        self._go_on(X, y, None, keep=False)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @unchanged_on_error
+    def play(self, X, y):
+        """Go on with the stream and return what was played on it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The next rows.
+        y : array-like of shape (n_samples, n_items)
+            Their targets.
+
+        Returns
+        -------
+        plays : ndarray of shape (n_samples, n_items)
+            The plays, in the form of the targets.
+        """
+        return self._decode_plays(self._go_on(X, y, None, keep=True))
+
+    def predict_proba(self, X):
+        """Return the regularised prediction: the mean of a random ranking.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        means : ndarray of shape (n_samples, n_items) or (n_samples, n_items, n_items)
+            Expected values of the items (permutahedron), or doubly stochastic
+            matrices, probabilities of item (row) and position (column) (birkhoff).
+        """
+        return self._shape_of(self._predict_points(X))
+
+    def decode_proba(self, X):
+        """Return the exact mean of the randomised decoding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        means : ndarray of shape (n_samples, n_items) or (n_samples, n_items, n_items)
+            Mean of what `predict_randomized` draws, as in `predict_proba`.
+        """
+        return self._shape_of(self._decoded_means(X))
+
+    def decision_function(self, X):
+        """Return the linear scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_items) or (n_samples, n_items, n_items)
+            Scores of the items, or of items (rows) and positions (columns).
+        """
+        X = self._check_rows(X)
+        scores = np.empty((X.shape[0], self._make_loss().n_outputs))
+        for block, part in self._scores(X):
+            scores[block] = part
+        return self._shape_of(scores)
+
+    def score(self, X, y, sample_weight=None):
+        """Return one minus the mean target loss of `predict`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples, n_items)
+            True rankings.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Relative importance of the rows.
+
+        Returns
+        -------
+        score : float
+            In [0, 1]. For the permutahedron, (1 + mean Spearman correlation) / 2.
+        """
+        truth = self._encode(y, None, False, False)
+        predicted = self._make_loss().nearest(self._predict_points(X))
+        if self._params_["structure"] == "birkhoff":
+            losses = np.mean(truth != predicted, axis=1)
+        else:
+            d = truth.shape[1]
+            losses = 3.0 * np.sum((truth - predicted) ** 2, axis=1) / (d * (d * d - 1))
+        return float(np.average(1.0 - losses, weights=sample_weight))
+
+    def _shape_of(self, points):
+        if self._params_["structure"] == "permutahedron":
+            return points
+        return points.reshape(len(points), self.n_items_, self.n_items_)
+
+    def _loss_name(self):
+        permutahedron = self._params_["structure"] == "permutahedron"
+        return "sparsemap" if permutahedron else "entropic"
+
+    def _make_loss(self):
+        return FenchelYoungLoss(
+            self._params_["structure"],
+            self._loss_name(),
+            self.n_items_,
+            float(self._params_["mu"]),
+        )
+
+    def _encode(self, y, classes, first, complete):
+        Y = check_array(y, dtype=None, input_name="y", estimator=self)
+        if Y.shape[1] < 2:
+            raise ValueError(f"y must rank at least 2 items; got {Y.shape[1]}.")
+        if not first and Y.shape[1] != self.n_items_:
+            raise ValueError(
+                f"y ranks {Y.shape[1]} items, but the stream began with "
+                f"{self.n_items_}."
+            )
+        smallest = 1
+        if self._params_["structure"] == "birkhoff":
+            # All rows must begin to count at the same number.
+            smallest = int(Y.min() == 1) if Y.dtype.kind in "iuf" else 0
+        expected = np.arange(smallest, smallest + Y.shape[1])
+        if Y.dtype.kind not in "iuf" or not np.all(np.sort(Y, axis=1) == expected):
+            raise ValueError(
+                f"Each row of y must be a permutation of {smallest}..{expected[-1]}"
+                + (" or of 1..d" if smallest == 0 else "")
+                + ", without ties or gaps."
+            )
+        if first:
+            self.n_items_ = Y.shape[1]
+            self._smallest_ = smallest
+        shift = smallest if self._params_["structure"] == "birkhoff" else 0
+        return np.ascontiguousarray(Y, dtype=np.int64) - shift
+
+    def _encode_one(self, y, target):
+        target[:] = self._encode(np.reshape(y, (1, -1)), None, False, False)[0]
+
+    def _decode_plays(self, plays):
+        if self._params_["structure"] == "birkhoff":
+            return plays + self._smallest_
+        return plays
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,77 @@
+"""Targets that are labels: one class code per row."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+class ClassTargets:
+    """Mixin: targets are labels, coded by their place in ``classes_``."""
+
+    _sort_classes = True
+
+    def _encode(self, y, classes, first, complete):
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        if y.dtype.kind not in "iubU":
+            # Whole numbers and text are labels for sure.
+            check_classification_targets(y)
+        if first:
+            labels = self._ordered_labels(y) if classes is None else None
+            if classes is not None:
+                labels = column_or_1d(classes)
+                if len(np.unique(labels)) != len(labels):
+                    raise ValueError(f"classes must not repeat; got {classes!r}.")
+                if self._sort_classes:
+                    labels = np.unique(labels)
+            elif not complete and len(labels) < 2:
+                raise ValueError(
+                    "classes must be passed on the first call to partial_fit or play "
+                    f"where y does not show them all; y has only {labels.tolist()!r}."
+                )
+            self.classes_ = labels
+        elif classes is not None and not np.array_equal(
+            np.sort(column_or_1d(classes)), np.sort(self.classes_)
+        ):
+            raise ValueError(
+                f"classes is {classes!r}, but the stream began with "
+                f"{self.classes_.tolist()!r}."
+            )
+        order = np.argsort(self.classes_)
+        place = np.searchsorted(self.classes_, y, sorter=order)
+        codes = order[np.minimum(place, len(order) - 1)]
+        unknown = self.classes_[codes] != y
+        if np.any(unknown):
+            raise ValueError(
+                f"y contains labels that are not in classes_: "
+                f"{np.unique(np.asarray(y)[unknown])[:5].tolist()!r}. Pass all classes "
+                "on the first call to partial_fit."
+            )
+        return np.ascontiguousarray(codes, dtype=np.int64).reshape(-1, 1)
+
+    def _ordered_labels(self, y):
+        return np.unique(y)
+
+    def _encode_one(self, y, target):
+        codes = vars(self).get("_codes")
+        if codes is None or codes[0] is not self.classes_:
+            labels = self.classes_.tolist()
+            codes = (self.classes_, {label: code for code, label in enumerate(labels)})
+            self._codes = codes
+        try:
+            target[0] = codes[1][y]
+        except (KeyError, TypeError):
+            raise ValueError(
+                f"y is {y!r}, which is not in classes_: {self.classes_.tolist()!r}."
+            ) from None
+
+    def _decode_plays(self, plays):
+        return self.classes_[plays[:, 0]]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_codes", None)
+        return state
