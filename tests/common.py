@@ -39,7 +39,30 @@ INSTANCES = {
         {"kernel": "precomputed"},
     ],
     "GaussianSMP": [{}, {"variant": "minimax"}, {"variant": "mle"}],
+    "FenchelYoungOnlineClassifier": [
+        {},
+        {"learner": "ogd", "average": True},
+        {"learner": "adaptive", "diameter": 20.0},
+        {"learner": "parameter_free", "decoding": "argmax"},
+        {"loss": "sparsemax", "learner": "auto", "max_iter": 3},
+    ],
+    "FenchelYoungOnlineMultilabelClassifier": [{}, {"loss": "sigmoid"}],
+    "FenchelYoungOnlineRanker": [
+        {},
+        {"structure": "birkhoff", "learner": "ogd", "decoding": "sample"},
+    ],
 }
+
+# The suite's targets for multilabel classifiers are single columns of labels.
+_ONE_COLUMN = "gives one column of class labels; see test_estimators.test_multilabel_{}"
+_MEDIAN = (
+    "predict is the median level, not the argmax of predict_proba; see "
+    "test_estimators.test_ordinal_predicts_the_median"
+)
+_CLIPPED = (
+    "clipped probabilities are exactly 0 and 1 where scores still differ; see "
+    "test_estimators.test_multilabel_scores_and_probabilities_agree"
+)
 
 # (class name, parameters that must be set) -> {check: reason}. Each reason names the
 # test that stands in for the check.
@@ -54,7 +77,37 @@ EXPECTED_FAILURES = {
             "indefinite; see test_ridge.test_float32_kernel_matrix"
         ),
     },
+    ("FenchelYoungOnlineMultilabelClassifier", ("learner", "auto")): {
+        **{
+            f"check_{name}": _ONE_COLUMN.format("on_array_likes")
+            for name in (
+                "estimators_dtypes",
+                "estimator_sparse_array",
+                "estimator_sparse_matrix",
+                "classifier_data_not_an_array",
+            )
+        },
+        **{
+            f"check_{name}": _ONE_COLUMN.format("learns")
+            for name in (
+                "classifiers_classes",
+                "classifiers_train",
+                "decision_proba_consistency",
+                "fit2d_1feature",
+            )
+        },
+    },
+    ("FenchelYoungOnlineMultilabelClassifier", ("loss", "sparsemap")): {
+        "check_classifier_multioutput": _CLIPPED,
+        "check_classifiers_multilabel_output_format_predict_proba": _CLIPPED,
+    },
+    ("FenchelYoungOnlineOrdinalClassifier", ("learner", "auto")): {
+        "check_classifiers_train": _MEDIAN,
+    },
 }
+
+# Estimators whose targets the suite does not know.
+OUTSIDE_TARGETS = {"FenchelYoungOnlineRanker"}
 
 # Estimators whose X is not a table of several features: scikit-learn's suite has no
 # data for them. They run the list of checks in test_common.OUTSIDE_CHECKS instead.
@@ -80,8 +133,14 @@ def instances(*, outside=False):
         cls(**params)
         for name, cls in sorted(public_estimators().items())
         for params in INSTANCES.get(name, [{}])
-        if get_tags(cls(**params)).input_tags.two_d_array != outside
+        if _is_outside(cls(**params)) == outside
     ]
+
+
+def _is_outside(estimator):
+    """Tell whether scikit-learn's suite has no data for the estimator."""
+    known_rows = get_tags(estimator).input_tags.two_d_array
+    return not known_rows or type(estimator).__name__ in OUTSIDE_TARGETS
 
 
 def expected_failures(estimator):
@@ -104,6 +163,11 @@ def make_data(estimator, n_samples=40, seed=0):
     signal = X[:, 0] - 0.5 * X[:, 1] + 0.5 * rng.normal(size=n_samples)
     if get_tags(estimator).input_tags.pairwise:
         X = X @ X.T
+    if name == "FenchelYoungOnlineMultilabelClassifier":
+        return X, (X @ rng.normal(size=(3, 4)) > 0).astype(int)
+    if name == "FenchelYoungOnlineRanker":
+        scores = X @ rng.normal(size=(3, 4))
+        return X, scores.argsort(axis=1).argsort(axis=1) + 1
     if is_classifier(estimator):
         return X, np.where(signal > 0, "yes", "no")
     if is_regressor(estimator):

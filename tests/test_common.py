@@ -240,27 +240,48 @@ def test_html_and_text_representation(estimator):
     assert set(vars(fitted)) == before
 
 
-def check_clone(estimator, X):
-    fitted = clone(estimator).fit(X)
+def check_clone(estimator, X, y):
+    fitted = clone(estimator).fit(X, y)
     assert not any(name.endswith("_") for name in vars(clone(fitted)))
 
 
-def check_parameters(estimator, X):
+def check_parameters(estimator, X, y):
     names = set(inspect.signature(type(estimator)).parameters)
     assert set(type(estimator)._parameter_constraints) == names
     assert set(estimator.get_params()) == names
 
 
-def check_idempotent(estimator, X):
-    fitted = clone(estimator).fit(X)
-    first = fitted.score_samples(X)
-    assert_array_equal(fitted.fit(X).score_samples(X), first)
-    assert fitted.fit(X) is fitted
+def check_idempotent(estimator, X, y):
+    fitted = clone(estimator).fit(X, y)
+    first = {name: call(X) for name, call in prediction_methods(fitted).items()}
+    assert fitted.fit(X, y) is fitted
+    for name, values in first.items():
+        assert_array_equal(getattr(fitted, name)(X), values)
 
 
-def check_unfitted(estimator, X):
-    with pytest.raises(sklearn.exceptions.NotFittedError):
-        clone(estimator).score_samples(X)
+def check_unfitted(estimator, X, y):
+    for method in prediction_methods(clone(estimator)).values():
+        with pytest.raises(sklearn.exceptions.NotFittedError):
+            method(X)
+
+
+def check_nan(estimator, X, y):
+    bad = np.array(X, dtype=float)
+    bad[-1, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        clone(estimator).fit(bad, y)
+    fitted = clone(estimator).fit(X, y)
+    for method in prediction_methods(fitted).values():
+        with pytest.raises(ValueError, match="NaN"):
+            method(bad)
+
+
+def check_feature_names(estimator, X, y):
+    pandas = pytest.importorskip("pandas", reason="test extra not installed")
+    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    fitted = clone(estimator).fit(frame, y)
+    assert fitted.feature_names_in_.tolist() == list(frame.columns)
+    assert not hasattr(fitted.fit(X, y), "feature_names_in_")
 
 
 def check_feature_count(estimator, X):
@@ -290,6 +311,10 @@ OUTSIDE_CHECKS = [
     check_parameters,
     check_idempotent,
     check_unfitted,
+    check_nan,
+    check_feature_names,
+]
+DENSITY_CHECKS = [
     check_feature_count,
     check_column_and_vector_agree,
     check_weights_are_counts,
@@ -299,7 +324,14 @@ OUTSIDE_CHECKS = [
 @pytest.mark.parametrize("check", OUTSIDE_CHECKS, ids=lambda check: check.__name__)
 @by_repr(instances(outside=True))
 def test_estimators_outside_the_suite(estimator, check):
-    """The suite's ideas for estimators of single observations."""
+    """The suite's ideas for estimators that it has no data for."""
+    check(estimator, *make_data(estimator))
+
+
+@pytest.mark.parametrize("check", DENSITY_CHECKS, ids=lambda check: check.__name__)
+@by_repr([est for est in instances(outside=True) if hasattr(est, "score_samples")])
+def test_densities_outside_the_suite(estimator, check):
+    """The same for densities of single observations."""
     check(estimator, make_data(estimator)[0])
 
 

@@ -84,6 +84,12 @@ def test_attributes_are_documented(name):
             for attribute in vars(estimator)
             if attribute.endswith("_") and not attribute.startswith("_")
         }
-        attributes |= set(estimator._lazy_attributes)
+        attributes |= {
+            name
+            for name, value in inspect.getmembers(type(estimator))
+            if isinstance(value, property)
+            and not name.startswith("_")
+            and hasattr(estimator, name)
+        }
     for attribute in attributes | {"feature_names_in_"}:
         assert f"\n{attribute} : " in text, attribute

@@ -113,7 +113,8 @@ def averaged_step_high_probability_bound(
 
 def mixture_ratio(ratio: float, share: float) -> float:
     """Return the ratio for a mixture: sharing costs a factor of the log-loss."""
-    return ratio / (1.0 + log(1.0 - share))
+    factor = 1.0 + log(1.0 - share)
+    return ratio / factor if factor > 0.0 else inf
 
 
 def mixture_step(ratio: float, curvature: float) -> float:

@@ -145,7 +145,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     >>> clf = FenchelYoungOnlineMultilabelClassifier("sigmoid", random_state=0)
     >>> plays = clf.play(X, Y)
     >>> round(float((plays != Y).mean()), 2)
-    0.2
+    0.27
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -272,18 +272,26 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
 
     def _encode(self, y, classes, first, complete):
         Y = check_array(
-            y, accept_sparse="csr", dtype=None, input_name="y", estimator=self
+            y,
+            accept_sparse="csr",
+            dtype=None,
+            ensure_2d=False,
+            input_name="y",
+            estimator=self,
         )
         if sp.issparse(Y):
             Y = Y.toarray()
-        if Y.dtype.kind not in "iubf" or not np.all((Y == 0) | (Y == 1)):
+        if Y.ndim != 2 or Y.dtype.kind not in "iubf" or not np.all((Y == 0) | (Y == 1)):
             raise ValueError(
-                "y must be an indicator matrix of zeros and ones, one column per "
-                "label; got other values. Use MultiLabelBinarizer for sets of labels."
+                "Unknown label type: y must be an indicator matrix of zeros and ones, "
+                f"one column per label; got {_describe(Y)}. Only binary classification "
+                "is supported, label by label; MultiLabelBinarizer codes sets of "
+                "labels."
             )
         if first:
             self.classes_ = np.arange(Y.shape[1])
-            if classes is not None:
+            # The values [0, 1] of all labels tell nothing new.
+            if classes is not None and not np.array_equal(classes, [0, 1]):
                 if np.shape(classes) != (Y.shape[1],):
                     raise ValueError(
                         f"classes names the {Y.shape[1]} columns of y; got {classes!r}."
@@ -314,3 +322,11 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         return tags
+
+
+def _describe(Y):
+    """Say what is wrong with an indicator matrix."""
+    if Y.ndim != 2:
+        return f"an array of {Y.ndim} dimension(s)"
+    others = dict.fromkeys(value for value in Y.ravel().tolist() if value not in (0, 1))
+    return f"values like {list(others)[:3]}"

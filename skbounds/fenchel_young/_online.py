@@ -223,7 +223,7 @@ class FenchelYoungOnline(SkboundsEstimator):
         light.run(self._log_)
         if light.state.scalars[light.beyond] > before == 0:
             self._warn_of_long_row()
-        return self._decode_plays(light.plays)[0]
+        return self._decode_plays(light.plays.copy())[0]
 
     def _go_on(self, X, y, classes, keep):
         if "_state_" not in vars(self):
@@ -458,6 +458,9 @@ class FenchelYoungOnline(SkboundsEstimator):
         """Play and learn checked rows; return the plays if asked."""
         from skbounds.fenchel_young import _streams
 
+        if not self._state_["table"].flags.writeable:
+            # Loaded as a read-only memory map.
+            self._state_ = {k: v.copy() for k, v in self._state_.items()}
         loss = self._make_loss()
         settings = self._settings(loss)
         state = _streams.State(**self._state_)

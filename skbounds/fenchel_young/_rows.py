@@ -26,8 +26,9 @@ import numpy as np
 
 from skbounds._jit import compile_nogil
 
-# Divisions that check for zero do not vectorise.
-_compile = partial(compile_nogil, error_model="numpy")
+# Divisions that check for zero do not vectorise. A function that says nothing about
+# fastmath takes it over from the one that calls it first.
+_compile = partial(compile_nogil, error_model="numpy", fastmath=False)
 
 # The two simplices differ in the norm of Algorithm 1.
 SIMPLEX, EUCLIDEAN_SIMPLEX, CUBE, CHAIN, PERMUTAHEDRON, BIRKHOFF = range(6)
@@ -44,8 +45,9 @@ RANDOMIZED, ARGMAX, SAMPLE, COORDINATEWISE = range(4)
 
 # Matrix scaling stops when every row sum is this close to one.
 _SINKHORN_TOLERANCE = 1e-10
-_SINKHORN_MAX_ITER = 10_000
-# Beyond this range of scores, exponentials are taken relative to running potentials.
+_SINKHORN_MAX_ITER = 60
+_NEWTON_MAX_ITER = 200
+# Beyond this range of scores exponentials lose digits and scaling is slow anyway.
 _SINKHORN_RANGE = 30.0
 # Entries of a doubly stochastic matrix this close to 0 or 1 count as integral.
 _INTEGRAL = 1e-12
@@ -74,16 +76,18 @@ def _project_simplex(theta, u):
     """Fill u with the Euclidean projection on the probability simplex."""
     ordered = np.sort(theta)
     n = len(theta)
+    # Relative to the largest score, so that 1 does not drown in it.
+    top = ordered[n - 1]
     total, threshold = 0.0, 0.0
     for k in range(n):
-        total += ordered[n - 1 - k]
+        score = ordered[n - 1 - k] - top
+        total += score
         candidate = (total - 1.0) / (k + 1)
-        if ordered[n - 1 - k] > candidate:
-            threshold = candidate
-        else:
+        if score <= candidate:
             break
+        threshold = candidate
     for k in range(n):
-        u[k] = max(0.0, theta[k] - threshold)
+        u[k] = max(0.0, theta[k] - top - threshold)
 
 
 @_compile()
@@ -129,86 +133,242 @@ def _project_permutahedron(theta, u):
 
 
 @_compile()
-def _sinkhorn(theta, mu, u):
+def _assign(gain, columns, row, prices):
+    """Fill a row of columns with the assignment of largest gain (Hungarian method).
+
+    ``prices`` becomes the rows' dual variables: with some column prices,
+    ``gain_ij + row_i + column_j <= 0``, and 0 on the assignment.
+    """
+    n = columns.shape[1]
+    row_price = np.zeros(n + 1)
+    column_price = np.zeros(n + 1)
+    row_of = np.zeros(n + 1, np.int64)
+    before = np.zeros(n + 1, np.int64)
+    slack = np.empty(n + 1)
+    used = np.empty(n + 1, np.bool_)
+    for i in range(1, n + 1):
+        row_of[0] = i
+        j = 0
+        slack[:] = np.inf
+        used[:] = False
+        while True:
+            used[j] = True
+            at = row_of[j]
+            step, best = np.inf, 0
+            for k in range(1, n + 1):
+                if not used[k]:
+                    reduced = (
+                        -gain[(at - 1) * n + k - 1] - row_price[at] - column_price[k]
+                    )
+                    if reduced < slack[k]:
+                        slack[k] = reduced
+                        before[k] = j
+                    if slack[k] < step:
+                        step, best = slack[k], k
+            for k in range(n + 1):
+                if used[k]:
+                    row_price[row_of[k]] += step
+                    column_price[k] -= step
+                else:
+                    slack[k] -= step
+            j = best
+            if row_of[j] == 0:
+                break
+        while j != 0:
+            row_of[j] = row_of[before[j]]
+            j = before[j]
+    for k in range(1, n + 1):
+        columns[row, row_of[k] - 1] = k - 1
+        prices[k - 1] = row_price[k]
+
+
+@_compile()
+def _scale_matrix(theta, mu, high, left):
+    """Scale ``exp(mu * (theta - high))`` alternately; return whether it converged.
+
+    ``left`` becomes the logarithms of the row factors.
+    """
+    n = len(left)
+    kernel = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            kernel[i, j] = math.exp(mu * (theta[i * n + j] - high))
+    rows = np.ones(n)
+    right = np.empty(n)
+    columns = np.empty(n)
+    # Row sums tell something only where the column sums are right.
+    for j in range(n):
+        total = 0.0
+        for i in range(n):
+            total += kernel[i, j]
+        right[j] = 1.0 / total
+    converged = False
+    for _ in range(_SINKHORN_MAX_ITER):
+        worst = 0.0
+        for j in range(n):
+            columns[j] = 0.0
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += kernel[i, j] * right[j]
+            worst = max(worst, abs(rows[i] * total - 1.0))
+            rows[i] = 1.0 / total
+            for j in range(n):
+                columns[j] += kernel[i, j] * rows[i]
+        if worst <= _SINKHORN_TOLERANCE:
+            converged = True
+            break
+        for j in range(n):
+            right[j] = 1.0 / columns[j]
+    for i in range(n):
+        left[i] = math.log(rows[i])
+    return converged
+
+
+@_compile()
+def _normalise_columns(theta, mu, left, matrix):
+    """Fill the matrix whose columns sum to one; return the dual objective."""
+    n = len(left)
+    value = 0.0
+    for i in range(n):
+        value += left[i]
+    for j in range(n):
+        top = -np.inf
+        for i in range(n):
+            top = max(top, mu * theta[i * n + j] + left[i])
+        total = 0.0
+        for i in range(n):
+            matrix[i, j] = math.exp(mu * theta[i * n + j] + left[i] - top)
+            total += matrix[i, j]
+        for i in range(n):
+            matrix[i, j] /= total
+        value -= top + math.log(total)
+    return value
+
+
+@_compile()
+def _newton_direction(matrix, gradient, step):
+    """Solve the dual's Newton system, a graph Laplacian; the first entry stays 0.
+
+    Couplings ``sum_j P_ij P_kj`` may be tiny, and are the reason why alternate scaling
+    is slow: elimination on the couplings loses nothing to cancellation.
+    """
+    n = len(gradient)
+    system = np.zeros((n, n))
+    for i in range(n):
+        step[i] = gradient[i]
+        for k in range(n):
+            if k != i:
+                for j in range(n):
+                    system[i, k] += matrix[i, j] * matrix[k, j]
+    diagonal = np.zeros(n)
+    for i in range(n - 1, 0, -1):
+        for k in range(i):
+            diagonal[i] += system[i, k]
+        if diagonal[i] <= 0.0:
+            continue
+        for k in range(i):
+            ratio = system[k, i] / diagonal[i]
+            step[k] += ratio * step[i]
+            for m in range(i):
+                if m != k:
+                    system[k, m] += ratio * system[i, m]
+    step[0] = 0.0
+    for i in range(1, n):
+        if diagonal[i] <= 0.0:
+            step[i] = 0.0
+            continue
+        for k in range(i):
+            step[i] += system[i, k] * step[k]
+        step[i] /= diagonal[i]
+
+
+@_compile()
+def _newton_dual(theta, mu, left):
+    """Maximise the entropic projection's dual in the row factors' logarithms.
+
+    Damped Newton steps; where one does not ascend, a step of alternate scaling.
+    """
+    n = len(left)
+    matrix, trial_matrix = np.empty((n, n)), np.empty((n, n))
+    gradient, step, trial = np.empty(n), np.empty(n), np.empty(n)
+    value = _normalise_columns(theta, mu, left, matrix)
+    for _ in range(_NEWTON_MAX_ITER):
+        worst = 0.0
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += matrix[i, j]
+            gradient[i] = 1.0 - total
+            worst = max(worst, abs(gradient[i]))
+        if worst <= _SINKHORN_TOLERANCE:
+            break
+        _newton_direction(matrix, gradient, step)
+        slope, longest = 0.0, 0.0
+        for i in range(n):
+            slope += step[i] * gradient[i]
+            longest = max(longest, abs(step[i]))
+        rate = min(1.0, 30.0 / longest) if longest > 0.0 else 0.0
+        accepted = False
+        while slope > 0.0 and rate > 1e-4:
+            for i in range(n):
+                trial[i] = left[i] + rate * step[i]
+            new = _normalise_columns(theta, mu, trial, trial_matrix)
+            # Close to the optimum the gain drowns in rounding.
+            if new >= value + 0.1 * rate * slope - 1e-12 * (1.0 + abs(value)):
+                accepted = True
+                break
+            rate *= 0.3
+        if not accepted:
+            for i in range(n):
+                trial[i] = left[i] - math.log(max(1.0 - gradient[i], 1e-300))
+            new = _normalise_columns(theta, mu, trial, trial_matrix)
+        value = new
+        for i in range(n):
+            left[i] = trial[i]
+        matrix, trial_matrix = trial_matrix, matrix
+
+
+@_compile()
+def _project_birkhoff(theta, mu, u):
     """Fill u with the entropic projection on the doubly stochastic matrices.
 
-    Alternate scaling of ``exp(mu * theta)``; the last step makes both marginals exact
-    by scaling rows and columns down and adding the missing mass as a rank-one matrix.
+    Alternate scaling of ``exp(mu * theta)`` (Sinkhorn), then Newton's method where
+    that is slow; the last step makes both marginals exact, scaling rows and columns
+    down and adding the missing mass as a rank-one matrix.
     """
     n = round(math.sqrt(len(theta)))
     low, high = theta[0], theta[0]
     for value in theta:
         low = min(low, value)
         high = max(high, value)
+    left = np.empty(n)
     kernel = np.empty((n, n))
-    columns = np.zeros(n)
-    rows = np.zeros(n)
+    converged = False
     if mu * (high - low) <= _SINKHORN_RANGE:
-        for i in range(n):
-            for j in range(n):
-                kernel[i, j] = math.exp(mu * (theta[i * n + j] - high))
-        left = np.ones(n)
-        right = np.ones(n)
-        for _ in range(_SINKHORN_MAX_ITER):
-            worst = 0.0
-            for j in range(n):
-                columns[j] = 0.0
-            for i in range(n):
-                total = 0.0
-                for j in range(n):
-                    total += kernel[i, j] * right[j]
-                worst = max(worst, abs(left[i] * total - 1.0))
-                left[i] = 1.0 / total
-                for j in range(n):
-                    columns[j] += kernel[i, j] * left[i]
-            if worst <= _SINKHORN_TOLERANCE:
-                break
-            for j in range(n):
-                right[j] = 1.0 / columns[j]
-        for i in range(n):
-            for j in range(n):
-                kernel[i, j] *= left[i] * right[j]
+        converged = _scale_matrix(theta, mu, high, left)
     else:
-        # Logarithms of the scalings: exponentials of the scores would underflow.
-        left = np.zeros(n)
-        right = np.zeros(n)
-        for _ in range(_SINKHORN_MAX_ITER):
-            worst = 0.0
-            for i in range(n):
-                top = -np.inf
-                for j in range(n):
-                    top = max(top, mu * theta[i * n + j] + right[j])
-                total = 0.0
-                for j in range(n):
-                    total += math.exp(mu * theta[i * n + j] + right[j] - top)
-                new = -(top + math.log(total))
-                worst = max(worst, abs(math.expm1(min(left[i] - new, 1.0))))
-                left[i] = new
-            if worst <= _SINKHORN_TOLERANCE:
-                break
-            for j in range(n):
-                top = -np.inf
-                for i in range(n):
-                    top = max(top, mu * theta[i * n + j] + left[i])
-                total = 0.0
-                for i in range(n):
-                    total += math.exp(mu * theta[i * n + j] + left[i] - top)
-                right[j] = -(top + math.log(total))
+        # The assignment's prices are the optimal factors without regularisation.
+        _assign(theta, np.empty((1, n), np.int64), 0, left)
         for i in range(n):
-            for j in range(n):
-                kernel[i, j] = math.exp(mu * theta[i * n + j] + left[i] + right[j])
+            left[i] *= mu
+    if not converged:
+        _newton_dual(theta, mu, left)
+    _normalise_columns(theta, mu, left, kernel)
+    rows = np.empty(n)
+    columns = np.empty(n)
     for i in range(n):
         total = 0.0
         for j in range(n):
             total += kernel[i, j]
-        factor = min(1.0, 1.0 / total)
+        factor = min(1.0, 1.0 / total) if total > 0.0 else 1.0
         for j in range(n):
             kernel[i, j] *= factor
     for j in range(n):
         total = 0.0
         for i in range(n):
             total += kernel[i, j]
-        factor = min(1.0, 1.0 / total)
+        factor = min(1.0, 1.0 / total) if total > 0.0 else 1.0
         for i in range(n):
             kernel[i, j] *= factor
     missing = 0.0
@@ -265,7 +425,7 @@ def predict(loss, mu, theta, u):
     elif loss == PERMUTAHEDRON_SPARSEMAP:
         _project_permutahedron(theta, u)
     else:
-        _sinkhorn(theta, mu, u)
+        _project_birkhoff(theta, mu, u)
     return 0.0
 
 
@@ -318,50 +478,6 @@ def respond(loss, structure, mu, theta, targets, row, u, residual):
 # ---------------------------------------------------------------- decoding
 
 
-@_compile()
-def _assign(gain, n, columns, row):
-    """Fill a row of columns with the assignment of largest gain (Hungarian method)."""
-    row_price = np.zeros(n + 1)
-    column_price = np.zeros(n + 1)
-    row_of = np.zeros(n + 1, np.int64)
-    before = np.zeros(n + 1, np.int64)
-    slack = np.empty(n + 1)
-    used = np.empty(n + 1, np.bool_)
-    for i in range(1, n + 1):
-        row_of[0] = i
-        j = 0
-        slack[:] = np.inf
-        used[:] = False
-        while True:
-            used[j] = True
-            at = row_of[j]
-            step, best = np.inf, 0
-            for k in range(1, n + 1):
-                if not used[k]:
-                    reduced = (
-                        -gain[(at - 1) * n + k - 1] - row_price[at] - column_price[k]
-                    )
-                    if reduced < slack[k]:
-                        slack[k] = reduced
-                        before[k] = j
-                    if slack[k] < step:
-                        step, best = slack[k], k
-            for k in range(n + 1):
-                if used[k]:
-                    row_price[row_of[k]] += step
-                    column_price[k] -= step
-                else:
-                    slack[k] -= step
-            j = best
-            if row_of[j] == 0:
-                break
-        while j != 0:
-            row_of[j] = row_of[before[j]]
-            j = before[j]
-    for k in range(1, n + 1):
-        columns[row, row_of[k] - 1] = k - 1
-
-
 @_compile(forceinline=True)
 def nearest(structure, u, vertices, row):
     """Fill a row with the vertex nearest to u, in the user's form (Prop. 3.2, C.1).
@@ -388,7 +504,11 @@ def nearest(structure, u, vertices, row):
         for i in range(len(u)):
             vertices[row, order[i]] = i + 1
     else:
-        _assign(u, vertices.shape[1], vertices, row)
+        # Equal probabilities differ by errors of the scaling, which must not decide.
+        gain = np.empty(len(u))
+        for i in range(len(u)):
+            gain[i] = np.rint(u[i] * 2.0**30)
+        _assign(gain, vertices, row, np.empty(vertices.shape[1]))
 
 
 @_compile(forceinline=True)
@@ -607,7 +727,7 @@ def _draw_assignment(u, uniforms, row, first, plays, to):
         valid = valid and not taken[best]
         taken[best] = True
     if not valid:
-        _assign(matrix, n, plays, to)
+        _assign(matrix, plays, to, np.empty(n))
 
 
 @_compile(forceinline=True)

@@ -393,6 +393,8 @@ def constants(structure, loss, n, decoding, kind, mu=1.0):
         ratio = 1.0  # 1 - s <= -ln s
     elif decoding == "sample" and loss == "sigmoid":
         ratio = 1.0 / n
+    elif decoding == "sample" and loss == "entropic":
+        ratio = mu / n  # mu S is the sum over rows of -ln u at the target
     if kind == "sharp" and loss == "logistic":
         curvature = logistic_curvature()
         if decoding == "randomized":
@@ -401,6 +403,8 @@ def constants(structure, loss, n, decoding, kind, mu=1.0):
         curvature = logistic_curvature() / 2
         if decoding == "coordinatewise":
             ratio = logistic_ratio() / n
+    if kind == "sharp" and loss == "entropic":
+        curvature = min(curvature, mu * logistic_curvature())  # row by row
     return {
         "nu": nu,
         "gamma": gamma,
