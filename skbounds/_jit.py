@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from llvmlite.ir import Constant
+from llvmlite.ir import Constant, FunctionType, IntType, PointerType, VoidType
+from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -49,3 +50,27 @@ def borrow(typing_context, array):
         return view._getvalue()
 
     return array(array), codegen
+
+
+@intrinsic
+def prefetch(typing_context, array, i, j):
+    """Ask the processor to load entry (i, j) of an array soon; changes nothing."""
+
+    def codegen(context, builder, signature, arguments):
+        kind = signature.args[0]
+        view = make_array(kind)(context, builder, arguments[0])
+        pointer = cgutils.get_item_pointer(
+            context, builder, kind, view, arguments[1:], wraparound=False
+        )
+        byte, word = PointerType(IntType(8)), IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            FunctionType(VoidType(), [byte, word, word, word]),
+            "llvm.prefetch.p0",
+        )
+        # For reading, to be kept in the second-level cache, data.
+        options = [word(0), word(2), word(1)]
+        builder.call(function, [builder.bitcast(pointer, byte), *options])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), codegen

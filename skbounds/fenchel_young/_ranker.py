@@ -113,7 +113,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     -----
     Predictions have the form of the targets. For the permutahedron each target row is
     a permutation of 1, ..., d, where d is on top. For birkhoff it is the position of
-    each item, counted from 0 or from 1; the first call fixes which.
+    each item, counted from 0 or from 1; predictions count as the first call did.
 
     Decoding a row takes O(d log d) time plus O(d²) for a draw (permutahedron), or
     O(d²) per scaling iteration plus O(d³) (birkhoff).

@@ -119,17 +119,23 @@ def _pool_adjacent(values, out):
 def _project_permutahedron(theta, u):
     """Fill u with the projection on the permutahedron of (D, ..., 1).
 
-    Sorted decreasingly it is ``s - isotonic(s - (D, ..., 1))`` (Section App. C.1).
+    Sorted decreasingly it is ``s - isotonic(s - (D, ..., 1))`` (Appendix C.1).
     """
     n = len(theta)
     order = np.argsort(-theta, kind="mergesort")
+    # Nothing is pooled across a gap of n or more: cutting gaps there changes nothing,
+    # and keeps the digits of the small ones beside huge scores.
+    ordered = np.zeros(n)
+    for i in range(n - 2, -1, -1):
+        gap = theta[order[i]] - theta[order[i + 1]]
+        ordered[i] = ordered[i + 1] + min(gap, float(n))
     excess = np.empty(n)
     for i in range(n):
-        excess[i] = theta[order[i]] - (n - i)
+        excess[i] = ordered[i] - (n - i)
     pooled = np.empty(n)
     _pool_adjacent(excess, pooled)
     for i in range(n):
-        u[order[i]] = theta[order[i]] - pooled[i]
+        u[order[i]] = ordered[i] - pooled[i]
 
 
 @_compile()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skbounds._jit import borrow
+from skbounds._jit import borrow, prefetch
 from skbounds.fenchel_young._rows import (
     LOGISTIC,
     _compile,
@@ -776,6 +776,17 @@ def mixture_dense(settings, state, scratch, X, targets, uniforms, plays, log):
         )
 
 
+@_compile(forceinline=True)
+def _prefetch_row(indices, indptr, i, table):
+    """Load the table's rows for row i while the one before is worked on."""
+    if i + 1 < len(indptr):
+        line = 64 // table.itemsize
+        for position in range(indptr[i], indptr[i + 1]):
+            j = indices[position]
+            for k in range(0, table.shape[1], line):
+                prefetch(table, j, k)
+
+
 @_compile()
 def mixture_sparse(
     settings, state, scratch, data, indices, indptr, targets, uniforms, plays, log
@@ -788,6 +799,7 @@ def mixture_sparse(
     plays = borrow(plays) if keep else scratch.play
     column = len(scratch.u) * len(state.rates) + 1
     for i in range(len(targets)):
+        _prefetch_row(indices, indptr, i + 1, state.table)
         n = _fill_sparse(
             settings.scaling,
             data,

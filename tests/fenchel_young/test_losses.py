@@ -946,6 +946,14 @@ def test_simplex_predictions_at_huge_scores(name, scale):
     assert_allclose(u, [[1.0, 0.0, 0.0]], atol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e12, 1e17, 1e300])
+def test_rankings_at_huge_scores(scale):
+    """Items far apart take their ranks; a close pair shares its places."""
+    loss = FenchelYoungLoss("permutahedron", "sparsemap", 3)
+    u = loss.predict(np.array([[scale, 0.0, -scale], [-scale, 0.25, 0.0]]))
+    assert_allclose(u, [[3.0, 2.0, 1.0], [1.0, 2.625, 2.375]], atol=1e-12)
+
+
 def test_symmetric_scores_give_the_centre():
     """Equal scores: every vertex counts the same."""
     for (structure, name), centre in {
