@@ -63,10 +63,8 @@ def prefetch(typing_context, array, i, j):
             context, builder, kind, view, arguments[1:], wraparound=False
         )
         byte, word = PointerType(IntType(8)), IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            FunctionType(VoidType(), [byte, word, word, word]),
-            "llvm.prefetch.p0",
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", (byte,), FunctionType(VoidType(), [byte, word, word, word])
         )
         # For reading, to be kept in the second-level cache, data.
         options = [word(0), word(2), word(1)]

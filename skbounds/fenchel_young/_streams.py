@@ -352,7 +352,7 @@ def _exp(x, out, work, bits, n):
 # ---------------------------------------------------------------- mixture
 
 
-@_compile(fastmath=_SUMS, forceinline=True)
+@_compile(forceinline=True)
 def _softmax_experts(score, power, work, bits, y, n_outputs, chance, weights, u, delta):
     """Run softmax experts and mix them; return their losses on the label y.
 
@@ -374,25 +374,24 @@ def _softmax_experts(score, power, work, bits, y, n_outputs, chance, weights, u,
             score[k] -= top
     _exp(score, power, work, bits, n_experts * n_outputs)
     loss_base, inner = 0.0, 0.0
-    for k in range(n_outputs):
-        u[k] = 0.0
     for m in range(n_experts):
-        begin = m * n_outputs
         total = 0.0
-        for k in range(begin, begin + n_outputs):
+        for k in range(m * n_outputs, (m + 1) * n_outputs):
             total += power[k]
-        inverse = 1.0 / total
-        weight = weights[0, m]
-        for k in range(n_outputs):
-            probability = power[begin + k] * inverse
-            delta[begin + k] = probability
-            u[k] += weight * probability
-        chance[0, m] = delta[begin + y]
-        delta[begin + y] -= 1.0
-        if m == 0:
-            loss_base = math.log(total) - score[y]
-            for k in range(n_outputs):
-                inner += delta[k] * score[k]
+        chance[0, m] = 1.0 / total
+    loss_base = -math.log(chance[0, 0]) - score[y]
+    for k in range(n_outputs):
+        mixed = 0.0
+        for m in range(n_experts):
+            probability = power[m * n_outputs + k] * chance[0, m]
+            delta[m * n_outputs + k] = probability
+            mixed += weights[0, m] * probability
+        u[k] = mixed
+    for m in range(n_experts):
+        chance[0, m] = delta[m * n_outputs + y]
+        delta[m * n_outputs + y] -= 1.0
+    for k in range(n_outputs):
+        inner += delta[k] * score[k]
     return loss_base, inner
 
 
