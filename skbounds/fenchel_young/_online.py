@@ -31,6 +31,8 @@ from skbounds.fenchel_young._losses import DECODINGS, FenchelYoungLoss
 
 # Uniform numbers drawn at a time; bounds the memory of long calls.
 _UNIFORMS = 2**20
+# Squares of entries must not overflow.
+_LARGEST = 1e150
 # Rows whose uniform numbers the one-row path draws ahead.
 _AHEAD = 256
 
@@ -240,14 +242,12 @@ class FenchelYoungOnline(SkboundsEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but "
                 "the target y is None."
             )
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32] if first else self._state_["table"].dtype,
-            order="C",
-            reset=first,
-        )
+        dtype = [np.float64, np.float32] if first else self._state_["table"].dtype
+        # What overflows in the stream's precision is refused as infinite.
+        with np.errstate(over="ignore"):
+            X = validate_data(
+                self, X, accept_sparse="csr", dtype=dtype, order="C", reset=first
+            )
         check_consistent_length(X, y)
         if not first and sp.issparse(X) != self._sparse_:
             raise ValueError(
@@ -258,6 +258,8 @@ class FenchelYoungOnline(SkboundsEstimator):
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        if X.dtype == np.float64:
+            _check_magnitude(X.data if sp.issparse(X) else X, "X")
         targets = self._encode(y, classes, first, complete)
         if first:
             self._start(X)
@@ -458,12 +460,9 @@ class FenchelYoungOnline(SkboundsEstimator):
         """Play and learn checked rows; return the plays if asked."""
         from skbounds.fenchel_young import _streams
 
-        if not self._state_["table"].flags.writeable:
-            # Loaded as a read-only memory map.
-            self._state_ = {k: v.copy() for k, v in self._state_.items()}
         loss = self._make_loss()
         settings = self._settings(loss)
-        state = _streams.State(**self._state_)
+        state = self._writeable_state()
         kernel = _kernel(self._learner_, self._sparse_)
         n = len(targets)
         plays = np.zeros((n if keep else 0, targets.shape[1]), np.int64)
@@ -498,6 +497,15 @@ class FenchelYoungOnline(SkboundsEstimator):
         if state.scalars[_streams.BEYOND] > before == 0:
             self._warn_of_long_row()
         return plays
+
+    def _writeable_state(self):
+        """Return the state as the compiled loops take it."""
+        from skbounds.fenchel_young import _streams
+
+        if not self._state_["table"].flags.writeable:
+            # Loaded as a read-only memory map.
+            self._state_ = {k: v.copy() for k, v in self._state_.items()}
+        return _streams.State(**self._state_)
 
     def _uniforms(self, n, draws):
         """Return the uniform numbers of the next n rows.
@@ -1013,6 +1021,14 @@ def _read_only(array):
     return view
 
 
+def _check_magnitude(values, name):
+    """Refuse what is not finite or has no finite square."""
+    largest = np.abs(values).max(initial=0.0)
+    if not largest < _LARGEST:
+        what = "NaN or infinity" if not np.isfinite(largest) else f"{largest:.3g}"
+        raise ValueError(f"{name} contains {what}; entries must be below {_LARGEST:g}.")
+
+
 def _check_norm(norm):
     if not isinstance(norm, Real) or not 0.0 <= norm < inf:
         raise ValueError(f"norm must be a finite number >= 0; got {norm!r}.")
@@ -1026,8 +1042,8 @@ class _LightPath:
         from skbounds.fenchel_young import _streams
 
         loss = estimator._make_loss()
-        self.table = estimator._state_["table"]
-        self.state = _streams.State(**estimator._state_)
+        self.state = estimator._writeable_state()
+        self.table = self.state.table
         self.settings = estimator._settings(loss)
         self.kernel = _kernel(estimator._learner_, estimator._sparse_)
         self.sparse = estimator._sparse_
@@ -1055,13 +1071,13 @@ class _LightPath:
     def fill(self, x):
         """Check a row and take it over."""
         if not self.sparse:
-            x = np.asarray(x)
+            with np.errstate(over="ignore"):
+                x = np.asarray(x, dtype=self.dtype)
             if x.shape != (self.n_features,):
                 raise ValueError(
                     f"x must have shape ({self.n_features},); got {x.shape}."
                 )
-            if not np.isfinite(x).all():
-                raise ValueError("x contains NaN or infinity.")
+            _check_magnitude(x, "x")
             self.row[0] = x
             self.arrays = (_read_only(self.row),)
             return
@@ -1071,7 +1087,8 @@ class _LightPath:
                 f"{type(x).__name__}."
             )
         indices = np.asarray(x[0])
-        values = np.asarray(x[1], dtype=self.dtype)
+        with np.errstate(over="ignore"):
+            values = np.asarray(x[1], dtype=self.dtype)
         if indices.ndim != 1 or indices.shape != values.shape:
             raise ValueError(
                 "indices and values must be 1-d and equally long; got shapes "
@@ -1089,8 +1106,7 @@ class _LightPath:
                 f"indices must lie in [0, {self.n_features}); got "
                 f"{int(indices[0])} to {int(indices[-1])}."
             )
-        if not np.isfinite(values).all():
-            raise ValueError("values contain NaN or infinity.")
+        _check_magnitude(values, "values")
         if len(indices) > self.longest:
             self._make_scratch(2 * len(indices))
         self.arrays = (

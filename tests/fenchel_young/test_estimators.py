@@ -238,6 +238,38 @@ def test_learn_one_refuses_bad_sparse_rows(row, message):
     assert clf.n_samples_seen_ == len(X) + 2
 
 
+def test_entries_without_a_square_are_refused():
+    """Overflow would poison the state for good."""
+    clf = FenchelYoungOnlineClassifier(feature_scaling="none").fit(X, LABELS)
+    single = clone(clf).fit(X.astype(np.float32), LABELS)
+    before = state_of(clf), state_of(single)
+    for fitted, size in [(clf, 1e200), (single, 1e200), (single, 1e39)]:
+        row = np.full(4, size)
+        with pytest.raises(ValueError, match=r"below 1e\+150|too large"):
+            fitted.learn_one(row, "ant")
+        with pytest.raises(ValueError, match=r"below 1e\+150|too large"):
+            fitted.partial_fit(row[None], ["ant"])
+    assert (state_of(clf), state_of(single)) == before
+    clf.learn_one(np.full(4, 1e100), "ant")
+    assert np.all(np.isfinite(clf.predict_proba(X)))
+
+
+def test_memory_mapped_streams_go_on(tmp_path):
+    """A model loaded read-only learns on, by blocks and by rows."""
+    import joblib
+
+    clf = FenchelYoungOnlineClassifier(random_state=0).fit(X[:60], LABELS[:60])
+    joblib.dump(clf, tmp_path / "model.joblib")
+    expected = clf.partial_fit(X[60:], LABELS[60:]).predict_proba(X)
+    by_block = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    by_block.partial_fit(X[60:], LABELS[60:])
+    by_row = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    for row, label in zip(X[60:], LABELS[60:], strict=True):
+        by_row.learn_one(row, label)
+    for copy in (by_block, by_row):
+        assert_array_equal(copy.predict_proba(X), expected)
+
+
 @every
 def test_learn_one_needs_a_beginning(estimator, y):
     """Before classes and features are known there is nothing to learn with."""
