@@ -33,8 +33,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
     loss : {'logistic', 'sparsemax'}, default='logistic'
         The surrogate loss: softmax with log-loss, or the Euclidean projection on the
         simplex with its Fenchel-Young loss.
-    learner : {'mixture', 'auto', 'ogd', 'adaptive', 'parameter_free'}, \
-            default='mixture'
+    learner : str, default='mixture'
         - ``'mixture'``: the practical default, for the logistic loss only;
         - ``'auto'``: the mixture for the logistic loss, its expert 0 alone for
           sparsemax;
@@ -69,9 +68,9 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         Constants of steps and bounds: the sharpest proved ones, or the paper's. The
         mixture always uses the sharp ones.
     decoding : {'randomized', 'argmax', 'sample'}, default='randomized'
-        How rows are played: Algorithm 1; the most probable class (no bound); a draw
-        from the predicted probabilities (bounded for base-2 losses, that is for the
-        learners on raw features).
+        How rows are played. ``'randomized'``: Algorithm 1; ``'argmax'``: the most
+        probable class (no bound); ``'sample'``: a draw from the predicted probabilities
+        (bounded for base-2 losses, that is for the learners on raw features).
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     average : bool, default=False

@@ -16,7 +16,7 @@ from skbounds.fenchel_young._online import FenchelYoungOnline
 
 
 class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline):
-    r"""Online multilabel classifier whose Hamming loss is bounded for any stream.
+    """Online multilabel classifier whose Hamming loss is bounded for any stream.
 
     Each row is played before it is learnt. The expected share of wrong labels, summed
     over the stream, exceeds the surrogate loss of the best linear predictor in
@@ -29,7 +29,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     loss : {'sparsemap', 'sigmoid'}, default='sparsemap'
         The surrogate loss: Euclidean projection on the cube, or one logistic loss per
         label.
-    learner : {'auto', 'mixture', 'ogd', 'adaptive', 'parameter_free'}, default='auto'
+    learner : str, default='auto'
         - ``'auto'``: ``'mixture'`` for the sigmoid loss; for sparsemap dual-averaged
           gradient descent on features that are scaled on the fly;
         - ``'mixture'``: several experts per label, mixed by Bayes weights, for the
@@ -64,11 +64,11 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     constants : {'sharp', 'paper'}, default='sharp'
         Constants of steps and bounds: the sharpest proved ones, or the paper's. The
         mixture always uses the sharp ones.
-    decoding : {'coordinatewise', 'randomized', 'argmax', 'sample'}, \
-            default='coordinatewise'
-        How rows are played: Algorithm 1 for each label by itself; Algorithm 1 for the
-        whole row; the more probable answers (no bound); a draw from the label
-        probabilities (bounded for the sigmoid loss only).
+    decoding : str, default='coordinatewise'
+        How rows are played. ``'coordinatewise'``: Algorithm 1 for each label by itself;
+        ``'randomized'``: Algorithm 1 for the whole row; ``'argmax'``: the more probable
+        answers (no bound); ``'sample'``: a draw from the label probabilities (bounded
+        for the sigmoid loss only).
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     average : bool, default=False

@@ -16,7 +16,7 @@ from skbounds.fenchel_young._targets import ClassTargets
 class FenchelYoungOnlineOrdinalClassifier(
     ClassTargets, ClassifierMixin, FenchelYoungOnline
 ):
-    r"""Online classifier for ordered classes with bounded absolute error.
+    """Online classifier for ordered classes with bounded absolute error.
 
     The class number k of K is coded by K - 1 answers to "is it above level i?", the
     first k of them yes. Scores are made monotone by isotonic regression. Each row is
@@ -30,7 +30,7 @@ class FenchelYoungOnlineOrdinalClassifier(
     ----------
     loss : {'sparsemap'}, default='sparsemap'
         The surrogate loss: Euclidean projection on the polytope of ordered answers.
-    learner : {'auto', 'ogd', 'adaptive', 'parameter_free'}, default='auto'
+    learner : str, default='auto'
         - ``'auto'``: dual-averaged gradient descent on features that are scaled on the
           fly; needs no norm in advance;
         - ``'ogd'``: gradient descent with the constant step of the paper (Theorem
@@ -55,11 +55,11 @@ class FenchelYoungOnlineOrdinalClassifier(
         Stake of ``learner='parameter_free'``.
     constants : {'sharp', 'paper'}, default='sharp'
         Constants of steps and bounds; the same for this loss.
-    decoding : {'coordinatewise', 'randomized', 'argmax', 'sample'}, \
-            default='coordinatewise'
-        How rows are played: Algorithm 1 for each answer, with one random number for
-        all of them; Algorithm 1; the median level (no bound); a draw from the level
-        probabilities (no bound).
+    decoding : str, default='coordinatewise'
+        How rows are played. ``'coordinatewise'``: Algorithm 1 for each answer, with one
+        random number for all of them; ``'randomized'``: Algorithm 1; ``'argmax'``: the
+        median level (no bound); ``'sample'``: a draw from the level probabilities (no
+        bound).
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     average : bool, default=False

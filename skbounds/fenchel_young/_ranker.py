@@ -15,7 +15,7 @@ from skbounds.fenchel_young._online import FenchelYoungOnline
 
 
 class FenchelYoungOnlineRanker(FenchelYoungOnline):
-    r"""Online ranker, or matcher, whose loss is bounded for any stream.
+    """Online ranker, or matcher, whose loss is bounded for any stream.
 
     Each row is one ranking problem over the same items. It is played before it is
     learnt; the expected loss of the plays exceeds the surrogate loss of the best
@@ -33,7 +33,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     mu : float, default=1.0
         Inverse strength of the entropic regularisation of ``structure='birkhoff'``.
         Smaller values leave a larger surrogate gap; from 2 on the loss is rescaled.
-    learner : {'auto', 'ogd', 'adaptive', 'parameter_free'}, default='auto'
+    learner : str, default='auto'
         - ``'auto'``: dual-averaged gradient descent on features that are scaled on the
           fly; needs no norm in advance;
         - ``'ogd'``: gradient descent with the constant step of the paper (Theorem
@@ -59,9 +59,9 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     constants : {'sharp', 'paper'}, default='sharp'
         Constants of steps and bounds: the sharpest proved ones, or the paper's.
     decoding : {'randomized', 'argmax', 'sample'}, default='randomized'
-        How rows are played: Algorithm 1; the nearest ranking (no bound); a random
-        ranking whose mean is the regularised prediction (bounded for
-        ``structure='birkhoff'`` only).
+        How rows are played. ``'randomized'``: Algorithm 1; ``'argmax'``: the nearest
+        ranking (no bound); ``'sample'``: a random ranking whose mean is the regularised
+        prediction (bounded for ``structure='birkhoff'`` only).
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     average : bool, default=False

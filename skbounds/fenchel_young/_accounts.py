@@ -1,0 +1,233 @@
+"""A stream's accounts, and what they prove about regret."""
+
+from __future__ import annotations
+
+from math import inf, log, nan, sqrt
+from numbers import Real
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skbounds._blocks import row_blocks
+from skbounds.fenchel_young import _bounds
+
+
+def _account(name, index, doc):
+    """Return a read-only attribute that is one number of the stream's accounts."""
+
+    def read(self):
+        return float(self._scalar(index))
+
+    read.__name__ = name
+    read.__doc__ = doc
+    return property(read)
+
+
+class RegretAccounts:
+    """Mixin: losses so far, bounds and certificates."""
+
+    def _scalar(self, name):
+        from skbounds.fenchel_young import _streams
+
+        self._require_state()
+        return self._state_["scalars"][getattr(_streams, name)]
+
+    cumulative_loss_ = _account(
+        "cumulative_loss_", "REALISED", "Target loss of the plays, summed."
+    )
+    expected_cumulative_loss_ = _account(
+        "expected_cumulative_loss_",
+        "EXPECTED",
+        "Expected target loss of the plays given the rows before, summed; exact.",
+    )
+    cumulative_surrogate_loss_ = _account(
+        "cumulative_surrogate_loss_",
+        "SURROGATE",
+        "Surrogate loss of the predictions that were played, summed.",
+    )
+
+    @property
+    def n_samples_seen_(self):
+        """Rows that the accounts cover."""
+        return int(self._scalar("ROUNDS"))
+
+    @property
+    def loss_scale_(self):
+        """Factor of the surrogate loss in accounts and bounds."""
+        self._require_state()
+        return self._scale_
+
+    @property
+    def feature_norm_(self):
+        """Row norm that bounds are stated for."""
+        self._require_state()
+        if self._learner_ in ("mixture", "dual"):
+            return sqrt(self._scalar("NORM_MAX"))
+        return self._norm_limit_
+
+    @property
+    def bound_valid_(self):
+        """Whether the conditions of the regret bound hold for the rows so far."""
+        self._require_state()
+        if self._scalar("BEYOND") > 0:
+            return False
+        if self._learner_ in ("adaptive", "parameter_free"):
+            loss = self._make_loss()
+            params = self._params_
+            constants = loss.constants(params["decoding"], params["constants"])
+            return bool(constants.ratio < self._scale_)
+        return bool(self._bound(0.0) >= 0.0)
+
+    def _bound(self, norm):
+        """Return the bound in expectation; nan where its conditions fail."""
+        params, loss = self._params_, self._make_loss()
+        length = self.feature_norm_
+        if self._learner_ == "mixture":
+            constants = loss.constants(params["decoding"], "sharp")
+            n_experts = len(self._state_["rates"])
+            return _bounds.mixture_bound(
+                _bounds.mixture_ratio(constants.ratio, params["share"]),
+                constants.curvature,
+                length,
+                self._step_,
+                norm,
+                len(self._state_["weights"]) * log(n_experts),
+            )
+        constants = loss.constants(params["decoding"], params["constants"])
+        gap = _bounds.surrogate_gap(constants.ratio, self._scale_)
+        if self._learner_ == "adaptive":
+            if norm > 0.5 * params["diameter"]:
+                return nan
+            return _bounds.adaptive_bound(
+                gap, self._scale_, constants.curvature, length, params["diameter"]
+            )
+        if self._learner_ == "parameter_free":
+            return nan
+        # Dual averaging's step is in units of 1 / C_t^2.
+        step = self._step_
+        if self._learner_ == "dual":
+            step = step / length**2 if length > 0.0 else 0.0
+        return _bounds.constant_step_bound(
+            gap, self._scale_, constants.curvature, length, step, norm
+        )
+
+    def surrogate_regret_bound(self, norm, delta=None):
+        """Bound the surrogate regret against linear predictors of a norm.
+
+        Parameters
+        ----------
+        norm : float
+            Frobenius norm of the comparator, on features as the learner sees them,
+            intercept included.
+        delta : float, default=None
+            None bounds the expected loss of the plays; a number in (0, 1) the realised
+            loss, with probability at least ``1 - delta``.
+
+        Returns
+        -------
+        bound : float
+            What the target loss of the plays may exceed the comparator's surrogate
+            loss by, both summed over the stream, however long it is. nan where the
+            conditions of the theorem fail, and for coin betting, whose theorem has no
+            explicit constant.
+        """
+        check_is_fitted(self)
+        norm = _check_norm(norm)
+        if delta is None:
+            return self._bound(norm) if self._scalar("BEYOND") == 0 else nan
+        if not isinstance(delta, Real) or not 0.0 < delta < 1.0:
+            raise ValueError(f"delta must lie in (0, 1); got {delta!r}.")
+        if self._scalar("BEYOND") > 0 or self._learner_ in (
+            "adaptive",
+            "parameter_free",
+        ):
+            return nan
+        params, loss = self._params_, self._make_loss()
+        length = self.feature_norm_
+        if self._learner_ == "ogd":
+            constants = loss.constants(params["decoding"], params["constants"])
+            return _bounds.constant_step_high_probability_bound(
+                _bounds.surrogate_gap(constants.ratio, self._scale_),
+                self._scale_,
+                constants.curvature,
+                length,
+                self._step_,
+                norm,
+                constants.gamma * constants.diameter,
+                delta,
+            )
+        extra = 0.0
+        if self._learner_ == "mixture":
+            constants = loss.constants(params["decoding"], "sharp")
+            ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
+            n_experts = len(self._state_["rates"])
+            extra = len(self._state_["weights"]) * log(n_experts)
+        else:
+            constants = loss.constants(params["decoding"], params["constants"])
+            ratio = constants.ratio
+        return _bounds.averaged_step_high_probability_bound(
+            ratio,
+            self._scale_,
+            constants.curvature,
+            length,
+            self._step_,
+            norm,
+            extra,
+            delta,
+        )
+
+    def surrogate_regret_certificate(self, norm):
+        """Bound the surrogate regret by what the accounts say about this stream.
+
+        Parameters
+        ----------
+        norm : float
+            Frobenius norm of the comparator, on features as the learner sees them,
+            intercept included.
+
+        Returns
+        -------
+        certificate : float
+            Holds for every comparator of that norm, every learner and step; the
+            smaller of the linear certificate and `surrogate_regret_bound`. May be
+            negative.
+        """
+        check_is_fitted(self)
+        norm = _check_norm(norm)
+        gradient_norm = vars(self).get("_gradient_norm_")
+        if gradient_norm is None:
+            gradient_norm = self._sum_of_gradients_norm()
+        certificate = _bounds.linear_certificate(
+            self._scalar("EXPECTED"),
+            self._scalar("SURROGATE_BASE"),
+            self._scalar("INNER"),
+            gradient_norm,
+            norm,
+        )
+        bound = self.surrogate_regret_bound(norm)
+        return float(certificate if np.isnan(bound) else min(certificate, bound))
+
+    def _sum_of_gradients_norm(self):
+        """Return the Frobenius norm of the sum of all gradients of the scaled loss.
+
+        Gradient descent and dual averaging have the sum in their weights.
+        """
+        gradient = self._state_["gradient"]
+        if len(gradient) > 0:
+            return float(np.linalg.norm(gradient))
+        n_outputs = self._make_loss().n_outputs
+        total = self._state_["table"][:, :n_outputs]
+        squares = sum(
+            float(np.sum(np.square(total[block], dtype=np.float64)))
+            for block in row_blocks(len(total), 2**16)
+        )
+        norm = self._scale_ * sqrt(squares)
+        if self._learner_ == "ogd":
+            return norm / self._step_ if self._step_ > 0.0 else 0.0
+        return norm
+
+
+def _check_norm(norm):
+    if not isinstance(norm, Real) or not 0.0 <= norm < inf:
+        raise ValueError(f"norm must be a finite number >= 0; got {norm!r}.")
+    return float(norm)

@@ -1,0 +1,255 @@
+"""Predictions and coefficients from a stream's state."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, log_softmax, logsumexp, softmax
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._blocks import memory_limit, row_blocks
+
+
+class OnlinePredictions:
+    """Mixin: what the learnt weights say about rows, without learning from them."""
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=False,
+        )
+
+    def _weights_of(self, rows):
+        """Return the current or averaged weights of some rows of the table.
+
+        They include the experts' factors, and act on features as the learner sees
+        them; float64, shape (n_rows, n_experts * n_outputs).
+        """
+        from skbounds.fenchel_young import _streams
+
+        scalars, table = self._state_["scalars"], self._state_["table"]
+        n_outputs = self._make_loss().n_outputs
+        width = n_outputs * max(1, len(self._state_["rates"]))
+        weights = np.asarray(table[rows, :width], dtype=np.float64)
+        factor = np.full(width, scalars[_streams.FACTOR])
+        cumulated = np.full(width, scalars[_streams.CUMULATED])
+        if self._learner_ in ("mixture", "dual"):
+            longest = scalars[_streams.NORM_MAX]
+            base = self._step_ / longest if longest > 0.0 else 0.0
+            factor[:n_outputs] = base
+        if self._learner_ == "mixture":
+            total = scalars[_streams.NORM_SUM]
+            mean = scalars[_streams.ROWS] / total if total > 0.0 else 0.0
+            factor[n_outputs:] = sqrt(mean)
+            cumulated[:n_outputs] = scalars[_streams.CUMULATED_BASE]
+        elif self._learner_ == "parameter_free":
+            factor *= scalars[_streams.BET] * scalars[_streams.WEALTH]
+        if self._params_["average"]:
+            total = weights * cumulated + self._state_["average"][rows]
+            return total / max(1.0, scalars[_streams.ROWS])
+        return weights * factor
+
+    def _scale_of(self, columns):
+        """Return centres and multipliers of some features."""
+        from skbounds.fenchel_young import _streams
+
+        if self._scaling_ == "none":
+            return 0.0, np.ones(len(columns))
+        if self._sparse_:
+            width = self._make_loss().n_outputs * max(1, len(self._state_["rates"]))
+            column = width + (self._learner_ == "mixture")
+            spread = np.asarray(self._state_["table"][columns, column], np.float64)
+            centre = 0.0
+        else:
+            count = self._state_["scalars"][_streams.ROWS]
+            spread = np.sqrt(self._state_["square"][columns] / count)
+            centre = self._state_["mean"][columns]
+        multiplier = np.divide(
+            1.0, spread, out=np.zeros_like(spread), where=spread > 0.0
+        )
+        return centre, multiplier
+
+    def _scores(self, X):
+        """Yield blocks of rows with their scores, (n_rows, n_experts * n_outputs)."""
+        n_features = X.shape[1]
+        intercept = self._params_["fit_intercept"]
+        if sp.issparse(X):
+            columns = np.unique(X.indices)
+            X = X[:, columns]
+        else:
+            columns = np.arange(n_features)
+        rows = np.append(columns, n_features) if intercept else columns
+        weights = self._weights_of(rows)
+        centre, multiplier = self._scale_of(columns)
+        clip = self._params_["clip"] if self._scaling_ == "auto" else inf
+        size = memory_limit() // (2 * (len(columns) + weights.shape[1]) + 1)
+        for block in row_blocks(X.shape[0], size):
+            part = X[block]
+            if sp.issparse(part) and (self._sparse_ or self._scaling_ == "none"):
+                part = part.astype(np.float64)
+                part.data *= multiplier[part.indices]
+                np.clip(part.data, -clip, clip, out=part.data)
+            else:
+                if sp.issparse(part):
+                    # Centring does not keep zeros.
+                    part = X[block].toarray()
+                part = (part.astype(np.float64) - centre) * multiplier
+                np.clip(part, -clip, clip, out=part)
+            scores = np.asarray(part @ weights[: len(columns)])
+            if intercept:
+                scores += weights[-1]
+            yield block, scores
+
+    def _predict_points(self, X):
+        """Return the (mixed) regularised predictions u, shape (n_samples, D)."""
+        X = self._check_rows(X)
+        loss = self._make_loss()
+        u = np.empty((X.shape[0], loss.n_outputs))
+        for block, scores in self._scores(X):
+            u[block] = self._points_of(scores, loss)
+        return u
+
+    def _points_of(self, scores, loss):
+        if self._learner_ != "mixture":
+            return loss.predict(scores)
+        scores = scores.reshape(len(scores), -1, loss.n_outputs)
+        if loss.loss == "logistic":
+            experts = softmax(scores, axis=2)
+        else:
+            experts = expit(scores)
+        return np.einsum("imk,km->ik", experts, self._weights_by_output(loss))
+
+    def _log_mixture(self, scores, loss):
+        """Return the logarithms of a softmax mixture's probabilities."""
+        scores = scores.reshape(len(scores), -1, loss.n_outputs)
+        return logsumexp(
+            log_softmax(scores, axis=2),
+            axis=1,
+            b=self._state_["weights"].reshape(1, -1, 1),
+        )
+
+    def _weights_by_output(self, loss):
+        """Return the experts' weights, shape (n_outputs, n_experts)."""
+        weights = self._state_["weights"]
+        return np.broadcast_to(weights, (loss.n_outputs, weights.shape[1]))
+
+    def predict(self, X):
+        """Predict the vertex nearest to the regularised prediction.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y_pred : ndarray
+            Predictions, in the form of the targets.
+        """
+        u = self._predict_points(X)
+        return self._decode_plays(self._make_loss().nearest(u))
+
+    def predict_randomized(self, X, random_state=None):
+        """Draw predictions from the law of the randomised decoding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        random_state : int, RandomState instance or None, default=None
+            Source of the draws.
+
+        Returns
+        -------
+        y_drawn : ndarray
+            Draws, in the form of the targets: by `decoding`, or by Algorithm 1 where
+            that is ``"argmax"``.
+        """
+        u = self._predict_points(X)
+        loss, decoding = self._make_loss(), self._random_decoding()
+        rng = check_random_state(random_state)
+        uniforms = rng.random_sample((len(u), loss.n_uniforms(decoding)))
+        return self._decode_plays(loss.decode(u, decoding, uniforms)[0])
+
+    def _random_decoding(self):
+        decoding = self._params_["decoding"]
+        return "randomized" if decoding == "argmax" else decoding
+
+    def _decoded_means(self, X):
+        """Return E[vertex] of the randomised decoding, shape (n_samples, D)."""
+        u = self._predict_points(X)
+        return self._make_loss().decode(u, self._random_decoding())[1]
+
+    # ------------------------------------------------------------ coefficients
+
+    def _raw_coefficients(self):
+        """Return weights and intercepts on raw features, one set per expert."""
+        self._require_state()
+        loss = self._make_loss()
+        n_features = self.n_features_in_
+        weights = self._weights_of(slice(None))
+        centre, multiplier = self._scale_of(np.arange(n_features))
+        coef = weights[:n_features] * multiplier[:, None]
+        intercept = np.zeros(weights.shape[1])
+        if self._params_["fit_intercept"]:
+            intercept = weights[n_features] - np.sum(
+                coef * np.reshape(centre, (-1, 1)), axis=0
+            )
+        shape = (-1, loss.n_outputs)
+        return (
+            np.moveaxis(coef.reshape(n_features, *shape), 0, 2),
+            intercept.reshape(shape),
+            loss,
+        )
+
+    def _require_state(self):
+        if "_state_" not in vars(self):
+            raise AttributeError("Not fitted yet.")
+
+    def _require_mixture(self):
+        self._require_state()
+        if self._learner_ != "mixture":
+            raise AttributeError("Only learner='mixture' has experts.")
+
+    @property
+    def coef_(self):
+        """Weights on raw features; for a mixture, the experts' weighted mean."""
+        coef, _, loss = self._raw_coefficients()
+        if self._learner_ != "mixture":
+            return coef[0]
+        return np.einsum("mkj,km->kj", coef, self._weights_by_output(loss))
+
+    @property
+    def intercept_(self):
+        """Intercepts; for a mixture, the experts' weighted mean."""
+        _, intercept, loss = self._raw_coefficients()
+        if self._learner_ != "mixture":
+            return intercept[0]
+        return np.einsum("mk,km->k", intercept, self._weights_by_output(loss))
+
+    @property
+    def expert_coefs_(self):
+        """Weights of the experts on raw features."""
+        self._require_mixture()
+        return self._raw_coefficients()[0]
+
+    @property
+    def expert_intercepts_(self):
+        """Intercepts of the experts."""
+        self._require_mixture()
+        return self._raw_coefficients()[1]
+
+    @property
+    def expert_weights_(self):
+        """Bayes weights of the experts."""
+        self._require_mixture()
+        weights = self._state_["weights"]
+        return (weights[0] if self._loss_name() == "logistic" else weights).copy()
