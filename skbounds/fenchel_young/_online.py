@@ -247,9 +247,12 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
                 f"{'sparse' if self._sparse_ else 'dense'} and goes on "
                 f"{'sparse' if sp.issparse(X) else 'dense'}. Convert the rows."
             )
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        if sp.issparse(X):
+            # Compiled code trusts indices.
+            X.check_format(full_check=True)
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
         if X.dtype == np.float64:
             check_magnitude(X.data if sp.issparse(X) else X, "X")
         targets = self._encode(y, classes, first, complete)

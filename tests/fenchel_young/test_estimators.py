@@ -270,6 +270,38 @@ def test_memory_mapped_streams_go_on(tmp_path):
         assert_array_equal(copy.predict_proba(X), expected)
 
 
+def test_broken_sparse_matrices_are_refused():
+    """Indices outside the matrix would write outside the state."""
+    clf = FenchelYoungOnlineClassifier().fit(sp.csr_array(X), LABELS)
+    broken = sp.csr_array(X[:5])
+    broken.indices[3] = 1000
+    with pytest.raises(ValueError, match="indices"):
+        clf.partial_fit(broken, LABELS[:5])
+    assert clf.n_samples_seen_ == len(X)
+
+
+def test_sparse_formats_are_one_stream():
+    """Order of indices, duplicates and stored zeros do not matter."""
+    dense = np.where(np.abs(X) < 0.5, 0.0, X)
+    plain = sp.csr_array(dense)
+    messy = sp.csr_array(
+        (
+            np.concatenate([[r[3], 0.5 * r[0], r[1], 0.5 * r[0], r[2]] for r in dense]),
+            np.tile([3, 0, 1, 0, 2], len(dense)),
+            5 * np.arange(len(dense) + 1),
+        ),
+        shape=dense.shape,
+    )
+    assert not messy.has_canonical_format
+    results = []
+    for rows in (plain, messy, sp.csr_matrix(plain), sp.csc_array(plain)):
+        clf = FenchelYoungOnlineClassifier(random_state=0).fit(rows, LABELS)
+        results.append(clf.predict_proba(plain))
+    for other in results[1:]:
+        assert_array_equal(other, results[0])
+    assert messy.nnz == 5 * len(dense)
+
+
 @every
 def test_learn_one_needs_a_beginning(estimator, y):
     """Before classes and features are known there is nothing to learn with."""
