@@ -30,6 +30,10 @@ class RegretAccounts:
         from skbounds.fenchel_young import _streams
 
         self._require_state()
+        # After further passes the account is closed, and bounds are about the first.
+        closed = vars(self).get("_closed_", {})
+        if name in closed:
+            return closed[name]
         return self._state_["scalars"][getattr(_streams, name)]
 
     cumulative_loss_ = _account(
@@ -129,7 +133,9 @@ class RegretAccounts:
             What the target loss of the plays may exceed the comparator's surrogate
             loss by, both summed over the stream, however long it is. nan where the
             conditions of the theorem fail, and for coin betting, whose theorem has no
-            explicit constant.
+            explicit constant. With `delta` the step must leave a part of the gap: the
+            default steps leave nothing, or so little that the bound is of no use; half
+            the step (`learning_rate`) gives a useful one.
         """
         check_is_fitted(self)
         norm = _check_norm(norm)
@@ -194,7 +200,7 @@ class RegretAccounts:
         """
         check_is_fitted(self)
         norm = _check_norm(norm)
-        gradient_norm = vars(self).get("_gradient_norm_")
+        gradient_norm = vars(self).get("_closed_", {}).get("gradient")
         if gradient_norm is None:
             gradient_norm = self._sum_of_gradients_norm()
         certificate = _bounds.linear_certificate(
@@ -210,7 +216,7 @@ class RegretAccounts:
     def _sum_of_gradients_norm(self):
         """Return the Frobenius norm of the sum of all gradients of the scaled loss.
 
-        Gradient descent and dual averaging have the sum in their weights.
+        Dual averaging has the sum in its weights.
         """
         gradient = self._state_["gradient"]
         if len(gradient) > 0:
@@ -221,10 +227,7 @@ class RegretAccounts:
             float(np.sum(np.square(total[block], dtype=np.float64)))
             for block in row_blocks(len(total), 2**16)
         )
-        norm = self._scale_ * sqrt(squares)
-        if self._learner_ == "ogd":
-            return norm / self._step_ if self._step_ > 0.0 else 0.0
-        return norm
+        return self._scale_ * sqrt(squares)
 
 
 def _check_norm(norm):

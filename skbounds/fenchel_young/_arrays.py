@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
-# Squares of entries must not overflow.
+# Squares of entries must not overflow; in single precision, where features are not
+# scaled, products with weights must not either.
 _LARGEST = 1e150
+_LARGEST_SINGLE = 1e15
 
 
 def get_kernel(learner, sparse):
@@ -32,9 +35,25 @@ def read_only(array):
     return view
 
 
-def check_magnitude(values, name):
+def check_magnitude(values, name, *, raw):
     """Refuse what is not finite or has no finite square."""
-    largest = float(np.abs(values).max(initial=0.0))
-    if not largest < _LARGEST:
+    if raw and values.dtype == np.float32:
+        limit = _LARGEST_SINGLE
+    else:
+        limit = _LARGEST
+    # Two passes instead of a copy of absolute values.
+    top = float(values.max(initial=0.0))
+    largest = max(top, -float(values.min(initial=0.0)))
+    if not (largest < limit and top == top):
         what = "NaN or infinity" if not np.isfinite(largest) else f"{largest:.3g}"
-        raise ValueError(f"{name} contains {what}; entries must be below {_LARGEST:g}.")
+        raise ValueError(f"{name} contains {what}; entries must be below {limit:g}.")
+
+
+def canonical_rows(X):
+    """Return rows whose indices can be trusted, each feature once."""
+    if sp.issparse(X):
+        X.check_format(full_check=True)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    return X

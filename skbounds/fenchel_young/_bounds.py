@@ -37,6 +37,8 @@ def constant_step_bound(
 
     ``(1 - a) b |U|^2 / (4 (1 - m) m)`` for m <= a, else nan.
     """
+    if not gap > 0.0:
+        return nan
     if length == 0.0:
         return 0.0
     cost = 0.5 * step * curvature * length * length

@@ -26,6 +26,8 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
     are scaled on the fly, mixed by Bayes weights. Expert 0, gradient descent with the
     theorem's step, carries the guarantee; the others carry the performance.
 
+    Read more in the :ref:`User Guide <fenchel_young>`.
+
     .. versionadded:: 0.1
 
     Parameters

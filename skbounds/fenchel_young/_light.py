@@ -22,6 +22,7 @@ class LightPath:
         self.settings = estimator._settings(loss)
         self.kernel = get_kernel(estimator._learner_, estimator._sparse_)
         self.sparse = estimator._sparse_
+        self.raw = estimator._scaling_ == "none"
         self.beyond = _streams.BEYOND
         self.rows = _streams.ROWS
         self.dtype = self.table.dtype
@@ -52,7 +53,7 @@ class LightPath:
                 raise ValueError(
                     f"x must have shape ({self.n_features},); got {x.shape}."
                 )
-            check_magnitude(x, "x")
+            check_magnitude(x, "x", raw=self.raw)
             self.row[0] = x
             self.arrays = (read_only(self.row),)
             return
@@ -71,6 +72,8 @@ class LightPath:
             )
         if len(indices) and indices.dtype.kind not in "iu":
             raise ValueError(f"indices must be integers; got {indices.dtype}.")
+        # Differences of unsigned numbers would wrap around.
+        indices = indices.astype(np.int64)
         if len(indices) > 1 and not (np.diff(indices) > 0).all():
             order = np.argsort(indices, kind="stable")
             indices, values = indices[order], values[order]
@@ -81,7 +84,7 @@ class LightPath:
                 f"indices must lie in [0, {self.n_features}); got "
                 f"{int(indices[0])} to {int(indices[-1])}."
             )
-        check_magnitude(values, "values")
+        check_magnitude(values, "values", raw=self.raw)
         if len(indices) > self.longest:
             self._make_scratch(2 * len(indices))
         self.arrays = (

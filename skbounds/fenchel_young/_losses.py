@@ -173,7 +173,8 @@ class FenchelYoungLoss:
         if self.loss == "logistic":
             return 1.0 / log(2.0)
         ratio = self.constants(decoding, kind).ratio
-        return 2.0 * ratio if 1.0 <= ratio < inf else 1.0
+        # A ratio of 1 may come out a rounding error below.
+        return 2.0 * ratio if 1.0 - 1e-9 <= ratio < inf else 1.0
 
     def predict(self, theta: np.ndarray) -> np.ndarray:
         """Return the regularised predictions (Definition 2.2)."""

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logit
+from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._sklearn_compat import StrOptions
 from skbounds.fenchel_young._losses import FenchelYoungLoss
@@ -21,6 +22,8 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     Each row is played before it is learnt. The expected share of wrong labels, summed
     over the stream, exceeds the surrogate loss of the best linear predictor in
     hindsight by at most a constant, however long the stream.
+
+    Read more in the :ref:`User Guide <fenchel_young>`.
 
     .. versionadded:: 0.1
 
@@ -242,7 +245,12 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         scores = np.empty((X.shape[0], loss.n_outputs))
         for block, part in self._scores(X):
             if self._learner_ == "mixture":
-                part = logit(self._points_of(part, loss))
+                # Probabilities round to 0 and 1 where their logarithms do not.
+                part = part.reshape(len(part), -1, loss.n_outputs)
+                weights = self._weights_by_output(loss).T
+                part = logsumexp(log_expit(part), axis=1, b=weights) - logsumexp(
+                    log_expit(-part), axis=1, b=weights
+                )
             scores[block] = part
         return scores - 0.5 if loss.loss == "sparsemap" else scores
 
@@ -263,6 +271,8 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         score : float
             Mean share of right labels.
         """
+        check_is_fitted(self)
+        check_consistent_length(X, y, sample_weight)
         truth = self._encode(y, None, False, False)
         right = np.mean(self.predict(X) == truth, axis=1)
         return float(np.average(right, weights=sample_weight))
@@ -297,6 +307,15 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
                         f"classes names the {Y.shape[1]} columns of y; got {classes!r}."
                     )
                 self.classes_ = np.asarray(classes)
+                if len(np.unique(self.classes_)) != len(self.classes_):
+                    raise ValueError(f"classes must not repeat; got {classes!r}.")
+        elif classes is not None and not (
+            np.array_equal(classes, self.classes_) or np.array_equal(classes, [0, 1])
+        ):
+            raise ValueError(
+                f"classes is {classes!r}, but the stream began with "
+                f"{self.classes_.tolist()!r}."
+            )
         if Y.shape[1] != len(self.classes_):
             raise ValueError(
                 f"y has {Y.shape[1]} labels, but the stream began with "

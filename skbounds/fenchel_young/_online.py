@@ -27,6 +27,7 @@ from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
+    canonical_rows,
     check_magnitude,
     csr_arrays,
     get_kernel,
@@ -247,17 +248,12 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
                 f"{'sparse' if self._sparse_ else 'dense'} and goes on "
                 f"{'sparse' if sp.issparse(X) else 'dense'}. Convert the rows."
             )
-        if sp.issparse(X):
-            # Compiled code trusts indices.
-            X.check_format(full_check=True)
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-        if X.dtype == np.float64:
-            check_magnitude(X.data if sp.issparse(X) else X, "X")
+        X = canonical_rows(X)
         targets = self._encode(y, classes, first, complete)
         if first:
             self._start(X)
+        values = X.data if sp.issparse(X) else X
+        check_magnitude(values, "X", raw=self._scaling_ == "none")
         return X, targets
 
     def _begin(self, X, y):
@@ -309,7 +305,10 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         loss = self._make_loss()
         decoding = params["decoding"]
         if learner == "mixture":
-            experts = np.asarray(params["experts"], dtype=np.float64)
+            try:
+                experts = np.asarray(params["experts"], dtype=np.float64)
+            except (TypeError, ValueError):
+                experts = np.full(1, np.nan)
             if experts.ndim != 1 or not np.all(np.isfinite(experts) & (experts > 0)):
                 raise ValueError(
                     "experts must be a sequence of positive finite step multipliers; "
@@ -334,7 +333,8 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         self._sparse_ = sp.issparse(X)
         scaled = learner in ("mixture", "dual") and params["feature_scaling"] == "auto"
         dense_map = scaled and not self._sparse_
-        by_gradient = learner in ("adaptive", "parameter_free")
+        # Dual averaging has the sum of gradients in its weights.
+        by_gradient = learner in ("ogd", "adaptive", "parameter_free")
         self._state_ = {
             "table": _streams.aligned_zeros(n_rows, padded, X.dtype),
             "average": np.zeros((n_rows if params["average"] else 0, width)),
@@ -357,7 +357,13 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
             self._norm_limit_ = inf
         else:
             if length == "auto":
-                length = sqrt(row_norms(X, squared=True).max() + intercept)
+                length = sqrt(
+                    max(
+                        row_norms(X[block].astype(np.float64), squared=True).max()
+                        for block in row_blocks(X.shape[0], 4096)
+                    )
+                    + intercept
+                )
             self._norm_limit_ = float(length)
         self._scale_ = 1.0
         if learner != "mixture":
@@ -528,7 +534,11 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
 
     def _close_account(self):
         """End the account: regret is defined on the first pass only."""
-        self._gradient_norm_ = self._sum_of_gradients_norm()
+        self._closed_ = {
+            "gradient": self._sum_of_gradients_norm(),
+            "NORM_MAX": float(self._scalar("NORM_MAX")),
+            "BEYOND": float(self._scalar("BEYOND")),
+        }
         self._log_ = False
 
     def _light_path(self):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._sklearn_compat import StrOptions
 from skbounds.fenchel_young._losses import FenchelYoungLoss
@@ -23,6 +24,8 @@ class FenchelYoungOnlineOrdinalClassifier(
     played before it is learnt; the expected absolute error of the plays, in units of
     K - 1 levels, exceeds the surrogate loss of the best linear predictor by at most a
     constant, however long the stream.
+
+    Read more in the :ref:`User Guide <fenchel_young>`.
 
     .. versionadded:: 0.1
 
@@ -230,12 +233,11 @@ class FenchelYoungOnlineOrdinalClassifier(
         score : float
             At most 0; greater is better.
         """
+        check_is_fitted(self)
+        check_consistent_length(X, y, sample_weight)
         truth = self._encode(y, None, False, False)[:, 0]
         predicted = self._encode(self.predict(X), None, False, False)[:, 0]
         return -float(np.average(np.abs(truth - predicted), weights=sample_weight))
-
-    def _ordered_labels(self, y):
-        return np.unique(y)
 
     def _encode(self, y, classes, first, complete):
         categories = getattr(getattr(y, "dtype", None), "categories", None)

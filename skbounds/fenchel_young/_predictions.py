@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds.fenchel_young._arrays import canonical_rows
 
 
 class OnlinePredictions:
@@ -18,7 +19,7 @@ class OnlinePredictions:
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             accept_sparse="csr",
@@ -26,6 +27,7 @@ class OnlinePredictions:
             order="C",
             reset=False,
         )
+        return canonical_rows(X)
 
     def _weights_of(self, rows):
         """Return the current or averaged weights of some rows of the table.
@@ -81,7 +83,8 @@ class OnlinePredictions:
         """Yield blocks of rows with their scores, (n_rows, n_experts * n_outputs)."""
         n_features = X.shape[1]
         intercept = self._params_["fit_intercept"]
-        if sp.issparse(X):
+        if sp.issparse(X) and (self._sparse_ or self._scaling_ == "none"):
+            # Elsewhere zeros count: they lie off the centre.
             columns = np.unique(X.indices)
             X = X[:, columns]
         else:

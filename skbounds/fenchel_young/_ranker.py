@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._base import unchanged_on_error
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
@@ -20,6 +21,8 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     Each row is one ranking problem over the same items. It is played before it is
     learnt; the expected loss of the plays exceeds the surrogate loss of the best
     linear predictor in hindsight by at most a constant, however long the stream.
+
+    Read more in the :ref:`User Guide <fenchel_young>`.
 
     .. versionadded:: 0.1
 
@@ -292,6 +295,8 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         score : float
             In [0, 1]. For the permutahedron, (1 + mean Spearman correlation) / 2.
         """
+        check_is_fitted(self)
+        check_consistent_length(X, y, sample_weight)
         truth = self._encode(y, None, False, False)
         predicted = self._make_loss().nearest(self._predict_points(X))
         if self._params_["structure"] == "birkhoff":

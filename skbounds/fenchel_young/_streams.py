@@ -163,7 +163,7 @@ def _standardize(X, i, count, clip, mean, square, val):
     """Welford's update with the row itself, then the clipped standardised row."""
     inverse = 1.0 / count
     for j in range(len(mean)):
-        x = float(X[i, j])
+        x = np.float64(X[i, j])
         change = x - mean[j]
         centre = mean[j] + change * inverse
         spread = square[j] + change * (x - centre)
@@ -218,7 +218,7 @@ def _fill_sparse(
 def _squared_norm(val, start, stop):
     total = 0.0
     for j in range(start, stop):
-        total += float(val[j]) * float(val[j])
+        total += np.float64(val[j]) * np.float64(val[j])
     return total
 
 
@@ -440,6 +440,8 @@ def _reweigh(group, loss, score, power, label, n_outputs, chance, weights, share
         for m in range(n_experts):
             weights[group, m] *= factor * chance[group, m]
             weights[group, m] += alpha / n_experts
+            # Without sharing, underflow would remove an expert for good.
+            weights[group, m] = max(weights[group, m], 1e-300)
         return -math.log(mixed)
     # All experts' probabilities underflow: the same with logarithms.
     top = -np.inf
@@ -577,7 +579,7 @@ def _score_single(idx, val, n, table, theta):
     for k in range(len(theta)):
         theta[k] = 0.0
     for j in range(n):
-        i, x = idx[j], float(val[j])
+        i, x = idx[j], np.float64(val[j])
         for k in range(len(theta)):
             theta[k] += x * table[i, k]
 
@@ -586,7 +588,7 @@ def _score_single(idx, val, n, table, theta):
 def _add_outer(idx, val, n, coefficient, residual, table):
     """``table += coefficient * x residual^T`` on the row's features."""
     for j in range(n):
-        i, x = idx[j], coefficient * float(val[j])
+        i, x = idx[j], coefficient * np.float64(val[j])
         for k in range(len(residual)):
             table[i, k] += x * residual[k]
 

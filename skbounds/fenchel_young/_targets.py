@@ -20,9 +20,9 @@ class ClassTargets:
             # Whole numbers and text are labels for sure.
             check_classification_targets(y)
         if first:
-            labels = self._ordered_labels(y) if classes is None else None
+            labels = np.unique(y) if classes is None else None
             if classes is not None:
-                labels = column_or_1d(classes)
+                labels = _check_classes(classes)
                 if len(np.unique(labels)) != len(labels):
                     raise ValueError(f"classes must not repeat; got {classes!r}.")
                 if self._sort_classes:
@@ -34,7 +34,7 @@ class ClassTargets:
                 )
             self.classes_ = labels
         elif classes is not None and not np.array_equal(
-            np.sort(column_or_1d(classes)), np.sort(self.classes_)
+            np.unique(classes) if self._sort_classes else classes, self.classes_
         ):
             raise ValueError(
                 f"classes is {classes!r}, but the stream began with "
@@ -51,9 +51,6 @@ class ClassTargets:
                 "on the first call to partial_fit."
             )
         return np.ascontiguousarray(codes, dtype=np.int64).reshape(-1, 1)
-
-    def _ordered_labels(self, y):
-        return np.unique(y)
 
     def _encode_one(self, y, target):
         codes = vars(self).get("_codes")
@@ -75,3 +72,12 @@ class ClassTargets:
         state = super().__getstate__()
         state.pop("_codes", None)
         return state
+
+
+def _check_classes(classes):
+    """Return the classes as an array, or say what they should be."""
+    labels = np.asarray(list(classes) if np.iterable(classes) else classes)
+    if labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(f"classes must be a sequence of labels; got {classes!r}.")
+    assert_all_finite(labels, input_name="classes")
+    return labels

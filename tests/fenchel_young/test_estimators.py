@@ -245,9 +245,9 @@ def test_entries_without_a_square_are_refused():
     before = state_of(clf), state_of(single)
     for fitted, size in [(clf, 1e200), (single, 1e200), (single, 1e39)]:
         row = np.full(4, size)
-        with pytest.raises(ValueError, match=r"below 1e\+150|too large"):
+        with pytest.raises(ValueError, match=r"below 1e\+150|too large|infinity"):
             fitted.learn_one(row, "ant")
-        with pytest.raises(ValueError, match=r"below 1e\+150|too large"):
+        with pytest.raises(ValueError, match=r"below 1e\+150|too large|infinity"):
             fitted.partial_fit(row[None], ["ant"])
     assert (state_of(clf), state_of(single)) == before
     clf.learn_one(np.full(4, 1e100), "ant")
@@ -677,3 +677,124 @@ def test_display_plots():
     assert display.plot(show_bound=False) is display
     assert len(display.ax_.lines) == 3
     assert display.figure_ is display.ax_.figure
+
+
+# ---------------------------------------------------------------- found by trying
+
+
+def test_unsigned_indices_are_sorted_and_checked():
+    """Differences of unsigned indices wrap around; nothing may be written outside."""
+    rows = sp.random_array((60, 20), density=0.3, format="csr", rng=0)
+    clf = FenchelYoungOnlineClassifier(random_state=0).fit(rows, np.arange(60) % 3)
+    for wrong in ([0, 2**31 - 5, 1], [3, 1, 3]):
+        with pytest.raises(ValueError, match="indices must"):
+            clf.learn_one((np.array(wrong, dtype=np.uint32), np.ones(3)), 0)
+    other = clone(clf).fit(rows, np.arange(60) % 3)
+    clf.learn_one((np.array([7, 2, 5], dtype=np.uint8), [1.0, 2.0, 3.0]), 0)
+    other.learn_one(([2, 5, 7], [2.0, 3.0, 1.0]), 0)
+    assert state_of(clf._state_) == state_of(other._state_)
+
+
+@every
+def test_sparse_rows_of_a_dense_stream(estimator, y):
+    """Zeros of standardised features count, whatever else is in the batch."""
+    fitted = clone(estimator).fit(X + 2.0, y)
+    rows = np.where(RNG.random((6, 4)) < 0.5, 0.0, X[:6] + 2.0)
+    rows[:, 0] = 0.0
+    expected = fitted.predict_proba(rows)
+    assert_allclose(fitted.predict_proba(sp.csr_array(rows)), expected, atol=1e-12)
+    single = fitted.predict_proba(sp.csr_array(rows[:1]))
+    assert_allclose(single, expected[:1], atol=1e-12)
+
+
+def test_certificate_of_a_learner_that_never_moves():
+    """A step of 0, or one that underflows, is certified as what it is."""
+    for params in ({}, {"learning_rate": 1e-300}):
+        clf = FenchelYoungOnlineClassifier(learner="ogd", fit_intercept=False, **params)
+        clf.partial_fit(np.zeros((2, 1)), [0, 1], classes=[0, 1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf.partial_fit(np.ones((1000, 1)), np.zeros(1000, int))
+        losses = 2.0 + 1000 * np.logaddexp(0.0, -10.0) / np.log(2.0)
+        regret = clf.expected_cumulative_loss_ - losses
+        assert clf.surrogate_regret_certificate(np.sqrt(50.0)) >= regret
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_single_precision_rows_are_not_longer_than_themselves(seed):
+    """The norm of the first call's rows covers them, in any precision."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(200, 20)).astype(np.float32)
+    for form in (rows, sp.csr_array(rows)):
+        clf = FenchelYoungOnlineClassifier(learner="ogd")
+        assert clf.fit(form, rng.integers(0, 3, 200)).bound_valid_
+
+
+def test_large_single_precision_rows():
+    """Scaled they are fine; unscaled they are refused before they overflow."""
+    rows = (1e19 * X).astype(np.float32)
+    clf = FenchelYoungOnlineClassifier().fit(rows, LABELS)
+    assert np.all(np.isfinite(clf.predict_proba(rows)))
+    with pytest.raises(ValueError, match=r"below 1e\+15"):
+        FenchelYoungOnlineClassifier(feature_scaling="none").fit(rows, LABELS)
+
+
+def test_no_bound_without_a_gap_whatever_the_rows():
+    """Rows of length 0 do not make a decoding safe."""
+    clf = FenchelYoungOnlineClassifier(
+        "sparsemax", learner="auto", decoding="argmax", fit_intercept=False
+    )
+    clf.partial_fit(np.zeros((100, 1)), np.ones(100, int), classes=[0, 1])
+    assert np.isnan(clf.surrogate_regret_bound(1.0))
+    assert not clf.bound_valid_
+
+
+@every
+def test_scores_check_lengths(estimator, y):
+    """One row of targets must not be broadcast; unfitted is NotFittedError."""
+    with pytest.raises(NotFittedError):
+        clone(estimator).score(X, y)
+    fitted = clone(estimator).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent"):
+        fitted.score(X, y[:1])
+    with pytest.raises(ValueError):
+        fitted.score(X, y, sample_weight=np.ones(3))
+
+
+def test_multilabel_scores_stay_finite():
+    """Log-odds of probabilities that round to 0 or 1."""
+    clf = FenchelYoungOnlineMultilabelClassifier("sigmoid", experts=(16.0, 64.0))
+    labels = (X[:, :2] > 0).astype(int)
+    clf.fit(np.tile(X, (20, 1)), np.tile(labels, (20, 1)))
+    assert np.all(np.isfinite(clf.decision_function(100.0 * X)))
+
+
+def test_closed_accounts_stay_closed():
+    """After several passes bounds are about the first, whatever comes later."""
+    clf = FenchelYoungOnlineClassifier(max_iter=2, fit_intercept=False).fit(X, LABELS)
+    before = clf.surrogate_regret_bound(1.0), clf.surrogate_regret_certificate(1.0)
+    clf.partial_fit(100.0 * X, LABELS)
+    after = clf.surrogate_regret_bound(1.0), clf.surrogate_regret_certificate(1.0)
+    assert after == before
+
+
+@pytest.mark.parametrize("classes", [[], 3, [[0, 1]], [0.0, np.nan]])
+def test_classes_must_be_labels(classes):
+    """The error names classes."""
+    with pytest.raises(ValueError, match="classes"):
+        FenchelYoungOnlineClassifier().partial_fit(X, LABELS, classes=classes)
+
+
+def test_the_order_of_levels_is_fixed():
+    """For levels the order is the meaning."""
+    clf = FenchelYoungOnlineOrdinalClassifier()
+    clf.partial_fit(X, LEVELS, classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="began with"):
+        clf.partial_fit(X, LEVELS, classes=[3, 2, 1, 0])
+
+
+def test_three_items_are_rescaled():
+    """A ratio of exactly one leaves no gap; rounding must not hide it."""
+    ranker = FenchelYoungOnlineRanker().fit(X, RANKS)
+    assert ranker.loss_scale_ == pytest.approx(2.0)
+    assert ranker.surrogate_regret_bound(1.0) < 100.0
