@@ -275,7 +275,7 @@ def test_broken_sparse_matrices_are_refused():
     clf = FenchelYoungOnlineClassifier().fit(sp.csr_array(X), LABELS)
     broken = sp.csr_array(X[:5])
     broken.indices[3] = 1000
-    with pytest.raises(ValueError, match="indices|index values"):
+    with pytest.raises(ValueError, match=r"indices|index values"):
         clf.partial_fit(broken, LABELS[:5])
     assert clf.n_samples_seen_ == len(X)
 
