@@ -195,8 +195,10 @@ def one_by_one(data, quick):
                     other.learn_one(rows[i], labels[i])
 
             functions["river"] = learn_river
+            functions["call"] = learn(make_default, X, y, classes)
         times = alternate_times(functions, repeats=3 if quick else 9)
-        counts = dict.fromkeys(functions, few) | {"learn_one": len(labels)}
+        counts = dict.fromkeys(functions, few)
+        counts |= {"learn_one": len(labels), "call": len(y)}
         speed = {key: counts[key] / times[key][0] for key in functions}
         cells = [
             name,
@@ -205,14 +207,15 @@ def one_by_one(data, quick):
             f"**{speed['partial_fit'] / speed['sgd']:.1f}**",
         ]
         if SoftmaxRegression is None:
-            cells += ["not installed", "-"]
+            cells += ["not installed", "-", "-"]
         else:
             cells.append(f"{speed['river']:.0f}")
             cells.append(f"**{speed['learn_one'] / speed['river']:.0f}**")
+            cells.append(f"**{speed['call'] / speed['river']:.0f}**")
         rows.append(cells)
     header = ["rows/s", "learn_one", "partial_fit", "SGD partial_fit"]
     header += ["learn_one / SGD", "partial_fit / SGD"]
-    header += ["river learn_one", "learn_one / river"]
+    header += ["river learn_one", "learn_one / river", "one call / river"]
     return format_table(header, rows)
 
 

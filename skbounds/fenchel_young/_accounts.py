@@ -76,28 +76,33 @@ class RegretAccounts:
         if self._scalar("BEYOND") > 0:
             return False
         if self._learner_ in ("adaptive", "parameter_free"):
-            loss = self._make_loss()
-            params = self._params_
-            constants = loss.constants(params["decoding"], params["constants"])
-            return bool(constants.ratio < self._scale_)
+            return bool(self._constants(self._make_loss()).ratio < self._scale_)
         return bool(self._bound(0.0) >= 0.0)
+
+    def _constants(self, loss):
+        """Return the constants of steps and bounds; a mixture has only sharp ones."""
+        params = self._params_
+        kind = "sharp" if self._learner_ == "mixture" else params["constants"]
+        return loss.constants(params["decoding"], kind)
+
+    def _mixing_cost(self):
+        """Return what Bayes weights cost in nats, ln M for each mixed prediction."""
+        return len(self._state_["weights"]) * log(len(self._state_["rates"]))
 
     def _bound(self, norm):
         """Return the bound in expectation; nan where its conditions fail."""
-        params, loss = self._params_, self._make_loss()
+        params = self._params_
         length = self.feature_norm_
+        constants = self._constants(self._make_loss())
         if self._learner_ == "mixture":
-            constants = loss.constants(params["decoding"], "sharp")
-            n_experts = len(self._state_["rates"])
             return _bounds.mixture_bound(
                 _bounds.mixture_ratio(constants.ratio, params["share"]),
                 constants.curvature,
                 length,
                 self._step_,
                 norm,
-                len(self._state_["weights"]) * log(n_experts),
+                self._mixing_cost(),
             )
-        constants = loss.constants(params["decoding"], params["constants"])
         gap = _bounds.surrogate_gap(constants.ratio, self._scale_)
         if self._learner_ == "adaptive":
             if norm > 0.5 * params["diameter"]:
@@ -148,10 +153,9 @@ class RegretAccounts:
             "parameter_free",
         ):
             return nan
-        params, loss = self._params_, self._make_loss()
         length = self.feature_norm_
+        constants = self._constants(self._make_loss())
         if self._learner_ == "ogd":
-            constants = loss.constants(params["decoding"], params["constants"])
             return _bounds.constant_step_high_probability_bound(
                 _bounds.surrogate_gap(constants.ratio, self._scale_),
                 self._scale_,
@@ -162,15 +166,10 @@ class RegretAccounts:
                 constants.gamma * constants.diameter,
                 delta,
             )
-        extra = 0.0
+        ratio, extra = constants.ratio, 0.0
         if self._learner_ == "mixture":
-            constants = loss.constants(params["decoding"], "sharp")
-            ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
-            n_experts = len(self._state_["rates"])
-            extra = len(self._state_["weights"]) * log(n_experts)
-        else:
-            constants = loss.constants(params["decoding"], params["constants"])
-            ratio = constants.ratio
+            ratio = _bounds.mixture_ratio(ratio, self._params_["share"])
+            extra = self._mixing_cost()
         return _bounds.averaged_step_high_probability_bound(
             ratio,
             self._scale_,

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from skbounds._blocks import row_blocks
 from skbounds.fenchel_young._offline import comparator_losses, fit_comparator
+from skbounds.fenchel_young._online import FenchelYoungOnline
 
 
 class SurrogateRegretDisplay:
@@ -124,6 +125,15 @@ class SurrogateRegretDisplay:
         display : SurrogateRegretDisplay
             The numbers, plotted.
         """
+        if not isinstance(estimator, FenchelYoungOnline):
+            raise TypeError(
+                "estimator must be an online estimator of skbounds.fenchel_young; got "
+                f"{type(estimator).__name__}."
+            )
+        if n_points < 1:
+            raise ValueError(f"n_points must be at least 1; got {n_points!r}.")
+        if not alpha >= 0.0:
+            raise ValueError(f"alpha must be at least 0; got {alpha!r}.")
         estimator = clone(estimator)
         X, targets = estimator._begin(X, y)
         n = len(targets)
@@ -132,6 +142,11 @@ class SurrogateRegretDisplay:
         if comparator is None:
             comparator = fit_comparator(loss, features, targets, alpha)
         comparator = np.asarray(comparator, dtype=np.float64)
+        if comparator.shape != (loss.n_outputs, features.shape[1]):
+            raise ValueError(
+                f"comparator must have shape {(loss.n_outputs, features.shape[1])}; "
+                f"got {comparator.shape}."
+            )
         norm = float(np.linalg.norm(comparator))
         losses = scale * np.cumsum(
             comparator_losses(loss, features, targets, comparator)

@@ -44,11 +44,19 @@ class LightPath:
             self.state, self.n_outputs, longest, self.targets.shape[1]
         )
 
+    def _to_numbers(self, values, name):
+        """Return an array of the stream's precision."""
+        values = np.asarray(values)
+        if values.dtype.kind == "c":
+            raise ValueError(f"{name} must be real; got complex numbers.")
+        # What overflows in the stream's precision is refused as infinite.
+        with np.errstate(over="ignore"):
+            return values.astype(self.dtype, copy=False)
+
     def fill(self, x):
         """Check a row and take it over."""
         if not self.sparse:
-            with np.errstate(over="ignore"):
-                x = np.asarray(x, dtype=self.dtype)
+            x = self._to_numbers(x, "x")
             if x.shape != (self.n_features,):
                 raise ValueError(
                     f"x must have shape ({self.n_features},); got {x.shape}."
@@ -63,8 +71,7 @@ class LightPath:
                 f"{type(x).__name__}."
             )
         indices = np.asarray(x[0])
-        with np.errstate(over="ignore"):
-            values = np.asarray(x[1], dtype=self.dtype)
+        values = self._to_numbers(x[1], "values")
         if indices.ndim != 1 or indices.shape != values.shape:
             raise ValueError(
                 "indices and values must be 1-d and equally long; got shapes "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from math import inf, sqrt
 from numbers import Integral, Real
 from typing import ClassVar
@@ -41,7 +42,9 @@ from skbounds.fenchel_young._predictions import OnlinePredictions
 _UNIFORMS = 2**20
 
 
-class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
+class FenchelYoungOnline(
+    RegretAccounts, OnlinePredictions, SkboundsEstimator, metaclass=ABCMeta
+):
     """Base of the estimators that learn from a stream, one row after the other.
 
     A subclass says what its loss is, and how targets and plays look.
@@ -63,13 +66,14 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         "share": [Interval(Real, 0, 1, closed="left")],
         "feature_scaling": [StrOptions({"auto", "none"})],
         "clip": [Interval(Real, 0, None, closed="neither")],
+        # Limits keep squares and products of parameters finite.
         "learning_rate": [
             StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="neither"),
+            Interval(Real, 0, 1e30, closed="right"),
         ],
         "feature_norm": [
             StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="neither"),
+            Interval(Real, 1e-100, 1e100, closed="both"),
         ],
         "diameter": [Interval(Real, 0, None, closed="neither"), None],
         "initial_wealth": [Interval(Real, 0, None, closed="neither")],
@@ -83,24 +87,24 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
 
     # ------------------------------------------------------------ to be defined
 
+    @abstractmethod
     def _make_loss(self) -> FenchelYoungLoss:
         """Return the loss, from parameters and the targets' description."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _encode(self, y, classes, first, complete) -> np.ndarray:
         """Return int64 targets; on the first call store what describes them.
 
         ``complete`` tells that all labels of the stream are in y.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _encode_one(self, y, target) -> None:
         """Write the target of one row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _decode_plays(self, plays):
         """Return plays in the user's form."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ learning
 
@@ -113,7 +117,7 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The stream.
-        y : array-like
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
 
         Returns
@@ -146,11 +150,11 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The next rows.
-        y : array-like
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
         classes : array-like, default=None
-            All classes that the stream may have; counts in the first call only, where
-            it defaults to the labels in `y`.
+            All classes that the stream may have; in the first call it defaults to the
+            labels in `y`, later calls may only repeat it.
 
         Returns
         -------
@@ -172,14 +176,14 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The next rows.
-        y : array-like
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
         classes : array-like, default=None
             As in `partial_fit`.
 
         Returns
         -------
-        plays : ndarray
+        plays : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The plays, in the form of the targets.
         """
         return self._decode_plays(self._go_on(X, y, classes, keep=True))
@@ -303,7 +307,6 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         params = self._params_
         learner = self._learner()
         loss = self._make_loss()
-        decoding = params["decoding"]
         if learner == "mixture":
             try:
                 experts = np.asarray(params["experts"], dtype=np.float64)
@@ -325,6 +328,11 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
             )
         intercept = params["fit_intercept"]
         n_rows = X.shape[1] + intercept
+        if n_rows > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"X has {X.shape[1]} features; at most {np.iinfo(np.int32).max - 1} "
+                "are supported."
+            )
         width = loss.n_outputs * max(1, len(rates))
         # Weights, accumulator and scale of a feature share a row; whole cache lines.
         padded = width + 1
@@ -351,7 +359,6 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         self._seed_ = int(
             check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
         )
-        constants = loss.constants(decoding, params["constants"])
         length = params["feature_norm"]
         if learner in ("mixture", "dual"):
             self._norm_limit_ = inf
@@ -367,10 +374,10 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
             self._norm_limit_ = float(length)
         self._scale_ = 1.0
         if learner != "mixture":
-            self._scale_ = loss.scale(decoding, params["constants"])
-        self._step_ = self._natural_step(loss, constants)
+            self._scale_ = loss.scale(params["decoding"], params["constants"])
+        self._step_ = self._natural_step(loss)
 
-    def _natural_step(self, loss, constants):
+    def _natural_step(self, loss):
         """Return the step of the learner that carries the theorem.
 
         For dual averaging, alone or as expert 0, in units of 1 / C_t^2.
@@ -378,8 +385,8 @@ class FenchelYoungOnline(RegretAccounts, OnlinePredictions, SkboundsEstimator):
         params = self._params_
         if params["learning_rate"] != "auto":
             return float(params["learning_rate"])
+        constants = self._constants(loss)
         if self._learner_ == "mixture":
-            constants = loss.constants(params["decoding"], "sharp")
             ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
             if not 0.0 < ratio < 1.0:
                 # No gap pays for a step; take that of the decoding that has one.

@@ -145,9 +145,6 @@ class FenchelYoungOnlineOrdinalClassifier(
             for name, constraint in FenchelYoungOnline._parameter_constraints.items()
             if name not in ("experts", "share")
         },
-        "learner": [
-            StrOptions({"auto", "mixture", "ogd", "adaptive", "parameter_free"})
-        ],
         "decoding": [StrOptions({"coordinatewise", "randomized", "argmax", "sample"})],
     }
 

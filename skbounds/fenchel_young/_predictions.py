@@ -83,8 +83,9 @@ class OnlinePredictions:
         """Yield blocks of rows with their scores, (n_rows, n_experts * n_outputs)."""
         n_features = X.shape[1]
         intercept = self._params_["fit_intercept"]
-        if sp.issparse(X) and (self._sparse_ or self._scaling_ == "none"):
-            # Elsewhere zeros count: they lie off the centre.
+        # Standardised features are off their centre where they are zero.
+        zeros_vanish = sp.issparse(X) and (self._sparse_ or self._scaling_ == "none")
+        if zeros_vanish:
             columns = np.unique(X.indices)
             X = X[:, columns]
         else:
@@ -96,14 +97,13 @@ class OnlinePredictions:
         size = memory_limit() // (2 * (len(columns) + weights.shape[1]) + 1)
         for block in row_blocks(X.shape[0], size):
             part = X[block]
-            if sp.issparse(part) and (self._sparse_ or self._scaling_ == "none"):
+            if zeros_vanish:
                 part = part.astype(np.float64)
                 part.data *= multiplier[part.indices]
                 np.clip(part.data, -clip, clip, out=part.data)
             else:
                 if sp.issparse(part):
-                    # Centring does not keep zeros.
-                    part = X[block].toarray()
+                    part = part.toarray()
                 part = (part.astype(np.float64) - centre) * multiplier
                 np.clip(part, -clip, clip, out=part)
             scores = np.asarray(part @ weights[: len(columns)])
@@ -215,7 +215,7 @@ class OnlinePredictions:
 
     def _require_state(self):
         if "_state_" not in vars(self):
-            raise AttributeError("Not fitted yet.")
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet.")
 
     def _require_mixture(self):
         self._require_state()

@@ -350,7 +350,9 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         return np.ascontiguousarray(Y, dtype=np.int64) - shift
 
     def _encode_one(self, y, target):
-        target[:] = self._encode(np.reshape(y, (1, -1)), None, False, False)[0]
+        if np.ndim(y) != 1:
+            raise ValueError(f"y must be a vector of {len(target)} ranks; got {y!r}.")
+        target[:] = self._encode([y], None, False, False)[0]
 
     def _decode_plays(self, plays):
         if self._params_["structure"] == "birkhoff":

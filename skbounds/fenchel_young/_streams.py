@@ -711,6 +711,9 @@ def _single_round(settings, state, scratch, n, targets, row, uniforms, plays, to
 
 
 # ---------------------------------------------------------------- loops
+#
+# Written out for both kinds of learners: one loop would compile both where one is
+# used, and loops made by a function of the kind could not be cached on disk.
 
 
 @_compile(forceinline=True)

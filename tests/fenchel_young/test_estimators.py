@@ -432,6 +432,13 @@ def test_multilabel_on_array_likes():
         other = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(X, y)
         assert_array_equal(other.predict_proba(X), base.predict_proba(X))
         assert other.score(X, y) == base.score(X, INDICATOR)
+    for dtype in (np.float32, np.int32, object):
+        rows = (10.0 * X).astype(dtype)
+        other = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(rows, INDICATOR)
+        plain = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(
+            rows.astype(np.float64), INDICATOR
+        )
+        assert_allclose(other.predict_proba(rows), plain.predict_proba(rows), atol=1e-4)
     for rows in (sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X)):
         sparse = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(rows, INDICATOR)
         assert_array_equal(sparse.predict(rows), sparse.predict(rows.tocsr()))
@@ -450,6 +457,9 @@ def test_multilabel_learns():
         assert clf.classes_.tolist() == list(range(6))
     one = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(wide, Y[:, :1])
     assert one.score(wide, Y[:, :1]) > 0.93
+    narrow = FenchelYoungOnlineMultilabelClassifier("sigmoid").fit(wide[:, :1], Y)
+    assert narrow.n_features_in_ == 1
+    assert narrow.score(wide[:, :1], Y) > np.mean(np.maximum(Y.mean(0), 1 - Y.mean(0)))
     several = MultiOutputClassifier(FenchelYoungOnlineClassifier()).fit(wide, Y)
     assert abs(np.mean(several.predict(wide) == Y) - clf.score(wide, Y)) < 0.03
 
@@ -798,3 +808,55 @@ def test_three_items_are_rescaled():
     ranker = FenchelYoungOnlineRanker().fit(X, RANKS)
     assert ranker.loss_scale_ == pytest.approx(2.0)
     assert ranker.surrogate_regret_bound(1.0) < 100.0
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"feature_norm": 1e-300},
+        {"feature_norm": 1e160},
+        {"learning_rate": 1e300},
+        {"learning_rate": 0.0},
+    ],
+)
+def test_parameters_without_a_finite_square(params):
+    """Refused by name, not by a division by zero or NaN."""
+    clf = FenchelYoungOnlineClassifier(learner="ogd", **params)
+    with pytest.raises(ValueError, match=next(iter(params))):
+        clf.fit(X, LABELS)
+
+
+def test_learn_one_refuses_other_kinds_of_rows_and_targets():
+    """Complex rows, and rankings that are not vectors."""
+    clf = FenchelYoungOnlineClassifier().fit(X, LABELS)
+    with pytest.raises(ValueError, match="x must be real"):
+        clf.learn_one(X[0] + 1j, "ant")
+    ranker = FenchelYoungOnlineRanker().fit(X, RANKS)
+    for wrong in ([[1], [2], [3]], None):
+        with pytest.raises(ValueError, match="vector of 3 ranks"):
+            ranker.learn_one(X[0], wrong)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"n_points": 0}, ValueError, "n_points"),
+        ({"alpha": -1.0}, ValueError, "alpha"),
+        ({"comparator": np.zeros((3, 4))}, ValueError, r"shape \(3, 5\); got \(3, 4\)"),
+    ],
+)
+def test_display_refuses(params, error, message):
+    """Errors name the argument."""
+    clf = FenchelYoungOnlineClassifier()
+    with pytest.raises(error, match=message):
+        SurrogateRegretDisplay.from_estimator(clf, X, LABELS, plot=False, **params)
+
+
+def test_display_is_for_online_estimators():
+    """A pipeline does not learn row by row."""
+    from sklearn.pipeline import make_pipeline
+
+    with pytest.raises(TypeError, match="got Pipeline"):
+        SurrogateRegretDisplay.from_estimator(
+            make_pipeline(FenchelYoungOnlineClassifier()), X, LABELS
+        )

@@ -275,3 +275,36 @@ def test_high_probability_bound(params, norm):
         assert np.isfinite(bound)
         assert bound < clf.surrogate_regret_bound(norm, delta=0.05)
     assert over / 400 < 0.625
+
+
+@pytest.mark.parametrize("learner", ["mixture", "sparsemax"])
+def test_high_probability_bound_is_its_definition(learner):
+    """The exponential martingale's bound, written out from the inequalities.
+
+    With S_0 (1 - m) <= S(U) + C^2 |U|^2 / (2 s) and E <= r (S_0 + cost), realised
+    losses L <= (1 + rho) E + ln(1/delta) / z where (e^z - 1) / z = 1 + rho, and rho is
+    what makes the comparator's factor exactly c.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = rng.integers(3, size=60)
+    step, norm, delta = 0.1, 2.0, 0.2
+    if learner == "mixture":
+        clf = FenchelYoungOnlineClassifier(learning_rate=step).fit(X, y)
+        ratio = 0.746729235403348 / (1.0 + np.log(1.0 - 1e-3))
+        curvature, scale, cost = 0.814528755178148, 1.0, np.log(4.0)
+    else:
+        clf = FenchelYoungOnlineClassifier("sparsemax", learner="auto")
+        clf.set_params(learning_rate=step).fit(X, y)
+        ratio = 4.0 * np.sqrt(2.0 / 3.0) / np.sqrt(2.0)
+        curvature, scale, cost = 2.0, 2.0 * ratio, 0.0
+    factor = scale * (1.0 - step * curvature / 2.0) / ratio
+    z = 1.0
+    for _ in range(200):
+        z = np.log1p(factor * z)
+    assert np.expm1(z) / z == pytest.approx(factor, rel=1e-12)
+    expected = scale * clf.feature_norm_**2 * norm**2 / (2.0 * step)
+    expected += factor * ratio * cost + np.log(1.0 / delta) / z
+    assert clf.surrogate_regret_bound(norm, delta=delta) == pytest.approx(
+        expected, rel=1e-9
+    )

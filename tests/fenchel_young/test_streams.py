@@ -780,14 +780,14 @@ def test_float32_is_close_to_float64(name, learner, kind):
     low = problem.estimator(**params).fit(convert(X), y)
     high = problem.estimator(**params).fit(convert(X.astype(float)), y)
     assert low._state_["table"].dtype == np.float32
-    assert_allclose(weights_of(low), weights_of(high), rtol=1e-3, atol=1e-4)
+    assert_allclose(weights_of(low), weights_of(high), rtol=1e-4, atol=1e-5)
     for attribute in ("cumulative_surrogate_loss_", "expected_cumulative_loss_"):
-        assert_allclose(getattr(low, attribute), getattr(high, attribute), rtol=1e-4)
+        assert_allclose(getattr(low, attribute), getattr(high, attribute), rtol=1e-5)
     assert_allclose(
         low.surrogate_regret_certificate(1.0),
         high.surrogate_regret_certificate(1.0),
-        rtol=1e-3,
-        atol=1e-3,
+        rtol=1e-4,
+        atol=1e-4,
     )
 
 
