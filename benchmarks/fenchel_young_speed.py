@@ -8,10 +8,10 @@ one run: ratios are comparable, single figures vary with the load of the machine
    ``experts=(1.5, 6)``, against one ``partial_fit`` of a fresh
    ``SGDClassifier(loss="log_loss")``, which only learns. Sparse, ours includes the
    allocation of the table of all features.
-2. Rows that come one by one: ``learn_one`` and one-row ``partial_fit``, against one-row
-   ``partial_fit`` of SGDClassifier and, where it is installed, ``learn_one`` of river's
-   SoftmaxRegression, on dictionaries that were made before. The streams go on from call
-   to call.
+2. Streams under way, whose rows come one by one or (last column) in one call:
+   ``learn_one`` and one-row ``partial_fit``, against one-row ``partial_fit`` of
+   SGDClassifier and, where it is installed, ``learn_one`` of river's
+   SoftmaxRegression, on dictionaries that were made before.
 3. Structured outputs: rows per second of one ``partial_fit`` of a fresh estimator.
 4. Memory: growth of a process's peak over a stream that shows all of 2^20 features.
 """
@@ -195,7 +195,7 @@ def one_by_one(data, quick):
                     other.learn_one(rows[i], labels[i])
 
             functions["river"] = learn_river
-            functions["call"] = learn(make_default, X, y, classes)
+            functions["call"] = lambda model=checked, X=X, y=y: model.partial_fit(X, y)
         times = alternate_times(functions, repeats=3 if quick else 9)
         counts = dict.fromkeys(functions, few)
         counts |= {"learn_one": len(labels), "call": len(y)}
