@@ -72,3 +72,20 @@ def prefetch(typing_context, array, i, j):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def where_greater(typing_context, x, y, if_greater, otherwise):
+    """Return ``if_greater if x > y else otherwise`` for float64 without NaN.
+
+    The compiler may ignore NaN and the sign of zero, without which it does not
+    vectorise maxima and minima; numba sets these flags on no selection.
+    """
+    flags = ("nnan", "nsz")
+
+    def codegen(context, builder, signature, arguments):
+        x, y, if_greater, otherwise = arguments
+        greater = builder.fcmp_ordered(">", x, y, flags=flags)
+        return builder.select(greater, if_greater, otherwise, flags=flags)
+
+    return types.float64(*[types.float64] * 4), codegen

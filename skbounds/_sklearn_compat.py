@@ -10,6 +10,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
     Hidden,
@@ -34,6 +35,7 @@ __all__ = [
     "StrOptions",
     "_fit_context",
     "check_sample_weight",
+    "safe_indexing",
     "validate_params",
 ]
 

@@ -11,9 +11,13 @@ import numpy as np
 import sklearn
 from packaging.version import parse as parse_version
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import get_tags
 
 import skbounds
+
+_MEMBERS = [LogisticRegression(), GaussianNB()]
 
 # Instances that the common checks run on; several configurations of each estimator.
 INSTANCES = {
@@ -49,6 +53,37 @@ INSTANCES = {
         {"loss": "sparsemax", "learner": "auto", "max_iter": 3},
     ],
     "FenchelYoungOnlineMultilabelClassifier": [{}, {"loss": "sigmoid"}],
+    "PACBayesSVMEnsemble": [
+        {"random_state": 0, **params}
+        for params in (
+            {},
+            {
+                "prior": "uniform",
+                "posterior": "bound",
+                "divergence": "chi2",
+                "distance": "kl",
+                "cert_size": 0.5,
+                "Cs": 4,
+            },
+            {
+                "scheme": "progressive",
+                "Cs": 4,
+                "kernel": "linear",
+                "n_start": 0.8,
+                "n_blocks": 2,
+            },
+            {"kernel": "precomputed", "class_weight": "balanced", "cert_size": 0.05},
+            {"refit": True, "standardize": True, "cache_size": 0.001},
+        )
+    ],
+    "PACBayesEnsembleClassifier": [
+        {"estimators": _MEMBERS, "random_state": 0},
+        {
+            "estimators": [("a", _MEMBERS[0]), ("b", _MEMBERS[1])],
+            "posterior": "bound",
+            "random_state": 0,
+        },
+    ],
     "FenchelYoungOnlineRanker": [
         {},
         {"structure": "birkhoff", "learner": "ogd", "decoding": "sample"},
@@ -66,6 +101,11 @@ _CLIPPED = (
     "test_estimators.test_multilabel_scores_and_probabilities_agree"
 )
 
+_INDEFINITE = (
+    "{} of the kernel matrix, which makes it indefinite; see "
+    "test_svm_ensemble.test_kernel_matrices"
+)
+
 # (class name, parameters that must be set) -> {check: reason}. Each reason names the
 # test that stands in for the check.
 EXPECTED_FAILURES = {
@@ -77,6 +117,13 @@ EXPECTED_FAILURES = {
         "check_estimators_dtypes": (
             "truncates the entries of the kernel matrix to integers, which makes it "
             "indefinite; see test_ridge.test_float32_kernel_matrix"
+        ),
+    },
+    ("PACBayesSVMEnsemble", ("kernel", "precomputed")): {
+        "check_positive_only_tag_during_fit": _INDEFINITE.format("shifts the entries"),
+        "check_estimators_dtypes": _INDEFINITE.format("truncates the entries"),
+        "check_decision_proba_consistency": (
+            "offers no kernel matrix; see test_svm_ensemble.test_outputs_agree"
         ),
     },
     ("FenchelYoungOnlineMultilabelClassifier", ("learner", "auto")): {

@@ -1,0 +1,596 @@
+"""The same certificate for any list of classifiers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_random_state,
+    get_tags,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from skbounds._base import fit_from_scratch, warn_user
+from skbounds._sklearn_compat import (
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    _fit_context,
+    safe_indexing,
+)
+from skbounds.pac_bayes._bounds import check_pair, check_probabilities
+from skbounds.pac_bayes._certify import catoni_constant, informed_prior, weigh_members
+from skbounds.pac_bayes._layout import (
+    assign_folds,
+    check_classes,
+    content_keys,
+    order_classes,
+    split_rows,
+)
+from skbounds.pac_bayes._votes import CertifiedVote
+
+
+class PACBayesEnsembleClassifier(CertifiedVote):
+    r"""Vote over any classifiers, with a certificate of its test error.
+
+    A random part of the rows is set aside. On the others the members are trained and
+    weighed by inner cross-validation; then the vote, a fixed classifier by now, is
+    certified on the part set aside by the exact binomial tail, and the Gibbs classifier
+    that draws a member for each row by a PAC-Bayes bound.
+
+    Read more in the :ref:`User Guide <pac_bayes>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    estimators : list of classifiers or of (name, classifier)
+        The members. Members in a :class:`~sklearn.frozen.FrozenEstimator` are taken as
+        they are; they must not have seen the rows given to `fit`.
+    cert_size : float, default=0.25
+        Share of the rows, in (0, 1), that certify. If all members are frozen, all rows
+        do.
+    prior : {'cv', 'uniform'} or array-like of shape (n_estimators,), default='cv'
+        Weights fixed before the certification rows are looked at. ``'cv'``:
+        proportional to exp(-`prior_eta` times the errors in inner cross-validation; of
+        frozen members, on the training part). An array sums to 1 and may have zeros.
+    prior_eta : float, default=1.0
+        How sharply weights fall with errors.
+    inner_cv : int, default=5
+        Number of inner folds, at most the size of the smallest class.
+    posterior : {'prior', 'bound'}, default='prior'
+        Weights of the vote: the prior's, which gives the exact tail bound, or those
+        that minimise the bound of the Gibbs classifier on the certification rows.
+    divergence : {'kl', 'chi2'}, default='kl'
+        Divergence in the bound of the Gibbs classifier, see `pac_bayes_bound`.
+    distance : {'catoni', 'linear', 'squared', 'kl', 'lambda'}, default='catoni'
+        Distance in it.
+    delta : float, default=0.05
+        Probability, in (0, 1), that a bound may fail.
+    simultaneous : bool, default=False
+        Whether all bounds are to hold together with probability ``1 - delta``.
+    n_jobs : int, default=None
+        Number of jobs over members and folds.
+    random_state : int, RandomState instance or None, default=None
+        Source of the split and the folds. Members without a random state of their own
+        get one drawn from it, the same for all.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    estimators_ : list of classifiers
+        The fitted members with prior weight. The arrays below have one entry for each.
+    member_indices_ : ndarray of int of shape (n_members,)
+        Their positions in `estimators`.
+    vote_weights_ : ndarray of shape (n_members,)
+        Weights of the vote of `predict`.
+    posterior_ : ndarray of shape (n_members,)
+        What `predict_randomized` draws from.
+    prior_ : ndarray of shape (n_members,)
+        The prior.
+    cv_errors_ : ndarray of shape (n_members,)
+        Errors in inner cross-validation; nan where there was none.
+    empirical_risks_ : ndarray of shape (n_members,)
+        Error rates on the certification rows.
+    gibbs_risk_ : float
+        Their mean under `posterior_`.
+    risk_bound_ : float
+        With probability ``1 - delta``, the risk of `predict_randomized` is at most
+        this.
+    vote_bound_ : float
+        With probability ``1 - delta``, the risk of `predict` is at most this.
+    occam_bound_ : float
+        With probability ``1 - delta``, the risk of the member with the least exact
+        limit is at most this.
+    bound_terms_ : dict
+        Every bound that was computed, by name, and the level ``"delta"`` of each.
+    catoni_c_ : float or None
+        The constant in Catoni's bound.
+    certified_object_ : {'vote', 'gibbs'}
+        Which bound makes the tighter claim on what `predict` returns: the vote's own,
+        or twice the bound of the Gibbs classifier.
+    certified_ : bool
+        Whether the bounds hold for the fitted members.
+    n_certification_ : int
+        Number of certification rows.
+    train_indices_, certification_indices_ : ndarrays of int
+        The two parts of the rows given to `fit`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, where all of them are strings.
+
+    See Also
+    --------
+    PACBayesSVMEnsemble : SVMs along a path of C, much faster than as a list.
+    sklearn.ensemble.VotingClassifier : The vote without a certificate.
+
+    Notes
+    -----
+    Rows must be independent draws from one distribution: no groups, no time series. The
+    split is blind to the labels and never redrawn. A member that fails to train is left
+    out with a :class:`~sklearn.exceptions.FitFailedWarning`, which is harmless: the
+    prior may depend on the training part. If all members are frozen, there are no
+    inner folds: the prior is uniform, and Catoni's bound is the best of 20 constants,
+    at a twentieth of the level each.
+
+    References
+    ----------
+    .. [1] P. Sahu, N. Hemachandra. "Optimal posteriors for chi-squared divergence based
+       PAC-Bayesian bounds and comparison with KL-divergence based optimal posteriors
+       and cross-validation procedure".
+    .. [2] J. Langford (2005). "Tutorial on practical prediction theory for
+       classification". JMLR 6.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbounds.pac_bayes import PACBayesEnsembleClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = PACBayesEnsembleClassifier(
+    ...     [
+    ...         make_pipeline(StandardScaler(), LogisticRegression()),
+    ...         RandomForestClassifier(n_estimators=20),
+    ...     ],
+    ...     random_state=0,
+    ... ).fit(X, y)
+    >>> bool(clf.vote_bound_ < 0.1)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "estimators": [list, tuple],
+        "cert_size": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "prior": [StrOptions({"cv", "uniform"}), "array-like"],
+        "prior_eta": [Interval(Real, 0.0, None, closed="left")],
+        "inner_cv": [Interval(Integral, 2, None, closed="left")],
+        "posterior": [StrOptions({"prior", "bound"})],
+        "divergence": [StrOptions({"chi2", "kl"})],
+        "distance": [StrOptions({"linear", "squared", "kl", "lambda", "catoni"})],
+        "delta": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "simultaneous": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimators,
+        *,
+        cert_size=0.25,
+        prior="cv",
+        prior_eta=1.0,
+        inner_cv=5,
+        posterior="prior",
+        divergence="kl",
+        distance="catoni",
+        delta=0.05,
+        simultaneous=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimators = estimators
+        self.cert_size = cert_size
+        self.prior = prior
+        self.prior_eta = prior_eta
+        self.inner_cv = inner_cv
+        self.posterior = posterior
+        self.divergence = divergence
+        self.distance = distance
+        self.delta = delta
+        self.simultaneous = simultaneous
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        """Return the parameters; those of members given with a name as well.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to return the members and their parameters.
+
+        Returns
+        -------
+        params : dict
+            Parameter names and values.
+        """
+        params = super().get_params(deep=False)
+        if deep:
+            for name, member in self._named_members():
+                params[name] = member
+                for key, value in member.get_params(deep=True).items():
+                    params[f"{name}__{key}"] = value
+        return params
+
+    def set_params(self, **params):
+        """Set parameters; also members, and their parameters, by name.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameter names and values.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        if "estimators" in params:
+            self.estimators = params.pop("estimators")
+        names = {name for name, _ in self._named_members()}
+        replaced = {name: params.pop(name) for name in names & params.keys()}
+        if replaced:
+            self.estimators = [
+                (name, replaced.get(name, member))
+                for name, member in self._named_members()
+            ]
+        return super().set_params(**params)
+
+    def _named_members(self):
+        """Return the (name, member) pairs; none if members have no names."""
+        members = self.estimators
+        if not isinstance(members, (list, tuple)):
+            return []
+        pairs = [item for item in members if isinstance(item, tuple)]
+        return pairs if len(pairs) == len(members) else []
+
+    # The members are other estimators and validate what they are given.
+    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_from_scratch
+    def fit(self, X, y, *, X_cert=None, y_cert=None):
+        """Fit the members, weigh them, and certify the vote.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n_samples, n_features)
+            Rows, in any form that the members take.
+        y : array-like of shape (n_samples,)
+            Labels.
+        X_cert : {array-like, sparse matrix, dataframe}, default=None
+            Rows to certify with; all of X then trains.
+        y_cert : array-like of shape (n_rows,), default=None
+            Their labels.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        check_pair(self.divergence, self.distance)
+        members = self._check_members()
+        X, y = self._check_data(X, y)
+        frozen = np.array([isinstance(member, FrozenEstimator) for member in members])
+        known = [np.unique(y)] + [
+            member.classes_
+            for member, is_frozen in zip(members, frozen, strict=True)
+            if is_frozen and hasattr(member, "classes_")
+        ]
+        self.classes_ = np.unique(np.concatenate(known))
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes; got only one class,"
+                f" {self.classes_[0]!r}."
+            )
+        given_prior = None
+        if not isinstance(self.prior, str):
+            given_prior = check_probabilities("prior", self.prior, len(members))
+        rng = check_random_state(self.random_state)
+        codes = np.searchsorted(self.classes_, y)
+        train, cert, X_cert, cert_codes = self._split(
+            X, codes, X_cert, y_cert, frozen.all(), rng
+        )
+        keys = _row_keys(X)[train]
+        train = train[np.lexsort((codes[train], keys))]
+        members = _with_seed(members, rng.randint(np.iinfo(np.int32).max))
+        errors = np.full(len(members), np.nan)
+        if len(train) and given_prior is None and self.prior == "cv":
+            errors = self._count_errors(X, codes, train, members, frozen, rng)
+        prior = self._weigh(errors, given_prior)
+        fitted = self._fit_members(X, codes, train, members, prior > 0.0)
+        kept = np.array([member is not None for member in fitted])
+        prior = np.where(kept, prior, 0.0)
+        prior = prior[kept] / prior.sum()
+        self.estimators_ = [member for member in fitted if member is not None]
+        self.member_indices_ = np.flatnonzero(kept)
+        self.cv_errors_ = errors[kept]
+        self.train_indices_ = np.sort(train)
+        self.certification_indices_ = cert
+
+        level = self.delta / 2.0 if self.simultaneous else self.delta
+        catoni_c, m = None, len(cert_codes)
+        if self.distance == "catoni" and not np.isnan(self.cv_errors_).any():
+            guess = (prior @ self.cv_errors_ + 0.5) / (len(train) + 1.0)
+            catoni_c = catoni_constant(guess, m, m, level)
+        votes = self._member_codes(X_cert, np.arange(len(self.estimators_)))
+        evidence = weigh_members(
+            votes != cert_codes[:, None],
+            votes,
+            cert_codes,
+            prior,
+            fixed_vote=self.posterior == "prior",
+            level=level,
+            divergence=self.divergence,
+            distance=self.distance,
+            constants="exact",
+            catoni_c=catoni_c,
+            simultaneous=self.simultaneous,
+            n_classes=len(self.classes_),
+        )
+        self.catoni_c_ = evidence.rule_options["catoni_c"]
+        self._set_bounds(evidence, level=level)
+        weighted = self.posterior == "bound"
+        self.vote_weights_ = self.posterior_ if weighted else self.prior_
+        return self
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        return self._check_table(X, reset=False)
+
+    def _member_codes(self, X, members):
+        chosen = [self.estimators_[i] for i in members]
+        labels = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_predict)(member, X) for member in chosen
+        )
+        return np.column_stack([_encode(part, self.classes_) for part in labels])
+
+    # ---------------------------------------------------------------- steps of fit
+
+    def _check_members(self):
+        members = [m[1] if isinstance(m, tuple) else m for m in self.estimators]
+        if not members:
+            raise ValueError("estimators must not be empty.")
+        for member in members:
+            if not (hasattr(member, "fit") and hasattr(member, "predict")):
+                raise TypeError(
+                    "estimators must be classifiers with fit and predict; got "
+                    f"{member!r}."
+                )
+            if not is_classifier(member):
+                raise ValueError(f"estimators must be classifiers; got {member!r}.")
+        return members
+
+    def _check_data(self, X, y):
+        X = self._check_table(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        if len(y) < 2:
+            raise ValueError(f"At least 2 rows are needed; got n_samples={len(y)}.")
+        return X, y
+
+    def _check_table(self, X, *, reset):
+        """Return rows as the members take them; their columns are as before."""
+        # A dataframe, whose columns may be of any kind, is for the members to check.
+        if not hasattr(X, "columns"):
+            inputs = get_tags(self).input_tags
+            X = check_array(
+                X,
+                accept_sparse="csr" if inputs.sparse else False,
+                dtype=None,
+                accept_large_sparse=False,
+                ensure_all_finite=not inputs.allow_nan,
+                estimator=self,
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
+    def _split(self, X, codes, X_cert, y_cert, all_frozen, rng):
+        """Return training rows, certification rows, and the latter's X and codes."""
+        if (X_cert is None) != (y_cert is None):
+            raise ValueError("X_cert and y_cert go together; got only one of them.")
+        n, nothing = len(codes), np.arange(0)
+        if X_cert is not None:
+            X_cert = self._check_table(X_cert, reset=False)
+            y_cert = column_or_1d(y_cert)
+            check_consistent_length(X_cert, y_cert)
+            cert_codes = _encode(y_cert, self.classes_)
+            if (cert_codes < 0).any():
+                raise ValueError(
+                    "y_cert has labels that y has not: "
+                    f"{np.unique(y_cert[cert_codes < 0])!r}."
+                )
+            train, cert = np.arange(n), nothing
+        elif all_frozen:
+            return nothing, np.arange(n), X, codes
+        else:
+            train, cert = split_rows(n, self.cert_size, rng)
+            X_cert, cert_codes = safe_indexing(X, cert), codes[cert]
+        if not all_frozen:
+            check_classes(codes[train], self.classes_, "The training part of the split")
+        return train, cert, X_cert, cert_codes
+
+    def _count_errors(self, X, codes, train, members, frozen, rng):
+        """Return errors on held-out rows of the training part, one per member."""
+        errors = np.zeros(len(members))
+        X_train, truth = safe_indexing(X, train), codes[train]
+        for i in np.flatnonzero(frozen):
+            errors[i] = np.sum(
+                _encode(members[i].predict(X_train), self.classes_) != truth
+            )
+        if frozen.all():
+            return errors
+        smallest = int(np.bincount(truth, minlength=len(self.classes_)).min())
+        n_folds = min(self.inner_cv, smallest)
+        if n_folds < 2:
+            warn_user(
+                "The prior is uniform: a class has only one row in the training part, "
+                "too few for inner folds."
+            )
+            return np.full(len(members), np.nan)
+        # The training rows are in an order of their own: it serves as the key.
+        keys = np.arange(len(truth), dtype=np.float64)
+        class_order = order_classes(truth, keys, len(self.classes_))
+        folds = assign_folds(truth, keys, class_order, n_folds, rng)
+        jobs = [
+            (i, np.flatnonzero(folds != k), np.flatnonzero(folds == k))
+            for i in np.flatnonzero(~frozen)
+            for k in range(n_folds)
+        ]
+        labels = self.classes_[truth]
+        counts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_and_count)(members[i], X_train, labels, seen, held)
+            for i, seen, held in jobs
+        )
+        for (i, _, _), count in zip(jobs, counts, strict=True):
+            errors[i] += count
+        for i in np.flatnonzero(np.isinf(errors)):
+            if np.isfinite(errors).any():
+                warn_user(
+                    "A member failed on an inner fold and gets no weight: "
+                    f"{members[i]!r}",
+                    FitFailedWarning,
+                )
+        return errors
+
+    def _weigh(self, errors, given_prior):
+        if given_prior is not None:
+            return given_prior
+        if np.isnan(errors).any():
+            return np.full(len(errors), 1.0 / len(errors))
+        if not np.isfinite(errors).any():
+            # All failed; fitting them again shows why.
+            return np.full(len(errors), 1.0 / len(errors))
+        return informed_prior(errors, self.prior_eta)
+
+    def _fit_members(self, X, codes, train, members, wanted):
+        """Return the fitted members, None where not wanted or failed."""
+        if len(train):
+            X_train, labels = safe_indexing(X, train), self.classes_[codes[train]]
+        else:
+            X_train = labels = None
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_one)(member, X_train, labels)
+            for member, is_wanted in zip(members, wanted, strict=True)
+            if is_wanted
+        )
+        fitted = [None] * len(members)
+        failures = []
+        for i, (member, error) in zip(np.flatnonzero(wanted), found, strict=True):
+            fitted[i] = member
+            if error is not None:
+                failures.append((members[i], error))
+        if len(failures) == len(found):
+            raise failures[0][1]
+        for member, error in failures:
+            warn_user(
+                f"A member could not be trained and is left out: {member!r}\n{error!r}",
+                FitFailedWarning,
+            )
+        return fitted
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        try:
+            members = [m[1] if isinstance(m, tuple) else m for m in self.estimators]
+            inputs = [get_tags(member).input_tags for member in members]
+        except Exception:
+            # Bad members are reported by fit; tags must not raise.
+            return tags
+        if inputs:
+            tags.input_tags.sparse = all(tag.sparse for tag in inputs)
+            tags.input_tags.allow_nan = any(tag.allow_nan for tag in inputs)
+        return tags
+
+
+def _row_keys(X) -> np.ndarray:
+    """Return content keys of rows of numbers; for other rows their positions."""
+    try:
+        rows = check_array(
+            X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
+        )
+    except (TypeError, ValueError):
+        n = X.shape[0]
+        return np.arange(n, dtype=np.float64)
+    if not hasattr(rows, "tocsr"):
+        rows = np.nan_to_num(rows)
+    return content_keys(rows, False)
+
+
+def _with_seed(members, seed):
+    """Return clones of the members in which no random state is None."""
+    result = []
+    for member in members:
+        if isinstance(member, FrozenEstimator):
+            result.append(member)
+            continue
+        member = clone(member)
+        unset = [
+            key
+            for key, value in member.get_params(deep=True).items()
+            if value is None and key.rpartition("__")[2] == "random_state"
+        ]
+        result.append(member.set_params(**dict.fromkeys(unset, seed)))
+    return result
+
+
+def _encode(labels, classes):
+    """Return class codes, -1 for unknown labels."""
+    labels = np.asarray(labels)
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[codes] == labels, codes, -1)
+
+
+def _predict(member, X):
+    return member.predict(X)
+
+
+def _fit_and_count(member, X, labels, seen, held):
+    """Return the errors on held rows of a member trained on others; inf if it fails."""
+    try:
+        member = clone(member).fit(safe_indexing(X, seen), labels[seen])
+        return np.sum(member.predict(safe_indexing(X, held)) != labels[held])
+    except Exception:
+        # Reported when the member is trained on all rows and fails there, too.
+        return np.inf
+
+
+def _fit_one(member, X, labels):
+    """Return the fitted member and None, or None and the error."""
+    if isinstance(member, FrozenEstimator):
+        return member, None
+    try:
+        return clone(member).fit(X, labels), None
+    except Exception as error:
+        return None, error

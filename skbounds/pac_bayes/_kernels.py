@@ -1,0 +1,162 @@
+"""Kernels between rows, and the pool of kernel rows that the solver reads."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from skbounds._blocks import row_blocks
+
+KERNELS = ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS))
+# Rows computed at a time when the matrix does not fit: enough for matrix products.
+_BATCH = 32
+
+
+class Kernel:
+    """A kernel with its parameters, between any rows and a fixed set of rows.
+
+    Parameters
+    ----------
+    name : str or callable
+        Name known to ``pairwise_kernels``, "precomputed", or a function of two sets of
+        rows that returns their kernel matrix.
+    params : dict
+        gamma, degree and coef0.
+    scaler : transformer or None
+        Applied to rows before the kernel.
+
+    Attributes
+    ----------
+    rows : {ndarray, sparse matrix} or None
+        The fixed rows, scaled; of a precomputed kernel, their numbers.
+    """
+
+    def __init__(self, name, params, scaler=None):
+        self.name = name
+        self.params = params
+        self.scaler = scaler
+        self.rows = None
+
+    def scale(self, X):
+        """Return X as the kernel takes it."""
+        return X if self.scaler is None else self.scaler.transform(X)
+
+    def matrix(self, X):
+        """Return the kernel matrix between rows and the fixed rows."""
+        if self.name == "precomputed":
+            return X[:, self.rows]
+        return self.between(self.scale(X), self.rows)
+
+    def between(self, A, B):
+        """Return the kernel matrix of two sets of rows, already scaled."""
+        if callable(self.name):
+            K = np.asarray(self.name(A, B), dtype=np.float64)
+            if K.shape != (A.shape[0], B.shape[0]):
+                raise ValueError(
+                    "kernel must return a matrix of shape "
+                    f"{(A.shape[0], B.shape[0])} for these rows; got {K.shape}."
+                )
+            return K
+        return pairwise_kernels(
+            A, B, metric=self.name, filter_params=True, **self.params
+        )
+
+
+def scale_gamma(gamma, X) -> float:
+    """Return gamma as a number: 'scale' and 'auto' are SVC's."""
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    if issparse(X):
+        variance = X.multiply(X).mean() - X.mean() ** 2
+    else:
+        variance = X.var()
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+
+def check_kernel_matrix(K) -> None:
+    """Refuse a training kernel matrix that is not symmetric positive semi-definite."""
+    scale = max(float(np.abs(K).max()), np.finfo(np.float64).tiny)
+    if np.abs(K - K.T).max() > 1e-6 * scale:
+        raise ValueError("With kernel='precomputed', X must be symmetric.")
+    # Rounding of the entries to single precision must not make the matrix indefinite.
+    shifted = K + np.diag(np.full(len(K), 1e-6 * scale * max(1.0, np.sqrt(len(K)))))
+    try:
+        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        raise ValueError(
+            "With kernel='precomputed', X must be positive semi-definite; got a matrix "
+            "with a negative eigenvalue."
+        ) from None
+
+
+class KernelRows:
+    """Rows of a kernel matrix: all of them if they fit, else the recently used ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : {ndarray, sparse matrix} of shape (n, n_features)
+        Rows, scaled; for a precomputed kernel its matrix.
+    cache_size : float
+        Memory for rows, in MB.
+    """
+
+    def __init__(self, kernel, X, cache_size):
+        self.n_rows = n = X.shape[0]
+        self.kernel, self.X = kernel, X
+        self.clock = np.zeros(1, dtype=np.int64)
+        fitting = int(cache_size * 2**20 / (8 * n))
+        self.complete = kernel.name == "precomputed" or fitting >= n
+        if self.complete:
+            matrix = X if kernel.name == "precomputed" else kernel.between(X, X)
+            self.pool = np.ascontiguousarray(matrix, dtype=np.float64)
+            self.slot_of = np.arange(n)
+            self.diagonal = self.pool.diagonal().copy()
+            self.stamp = np.zeros(n, dtype=np.int64)
+            return
+        n_slots = max(4 * _BATCH, fitting)
+        self.pool = np.zeros((n_slots, n))
+        self.slot_of = np.full(n, -1)
+        self.row_of = np.full(n_slots, -1)
+        self.stamp = np.zeros(n_slots, dtype=np.int64)
+        self.diagonal = np.concatenate(
+            [kernel.between(X[b], X[b]).diagonal() for b in row_blocks(n, _BATCH)]
+        )
+
+    def load(self, row, wanted=()):
+        """Bring a row into the pool, and others if they are not there yet.
+
+        Parameters
+        ----------
+        row : int
+            The row that must be there.
+        wanted : sequence of int
+            Rows that will probably be asked for next.
+        """
+        others = [i for i in dict.fromkeys(wanted) if self.slot_of[i] < 0 and i != row]
+        rows = np.array([row, *others[: _BATCH - 1]])
+        # Rows used last are stamped with the clock: a working pair stays together.
+        slots = np.argpartition(self.stamp, len(rows))[: len(rows)]
+        evicted = self.row_of[slots]
+        self.slot_of[evicted[evicted >= 0]] = -1
+        self.pool[slots] = self.kernel.between(self.X[rows], self.X)
+        self.row_of[slots], self.slot_of[rows] = rows, slots
+        self.clock[0] += 1
+        self.stamp[slots] = self.clock[0]
+
+    def copy_of(self, pieces):
+        """Return the rows and columns of some ranges as a complete pool of its own."""
+        copy = object.__new__(KernelRows)
+        copy.complete = True
+        copy.pool = np.block(
+            [[self.pool[a:b, c:d] for c, d in pieces] for a, b in pieces]
+        )
+        copy.diagonal = copy.pool.diagonal().copy()
+        copy.slot_of = np.arange(len(copy.pool))
+        copy.stamp = np.zeros(len(copy.pool), dtype=np.int64)
+        copy.clock = np.zeros(1, dtype=np.int64)
+        return copy

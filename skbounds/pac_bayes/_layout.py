@@ -1,0 +1,120 @@
+"""Which rows train and which certify, and the order in which the solver sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def split_rows(n_rows: int, cert_size: float, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and certification rows, a random split blind to the labels."""
+    n_cert = max(1, round(cert_size * n_rows))
+    n_train = n_rows - n_cert
+    if n_train < 2:
+        raise ValueError(
+            f"n_samples={n_rows} is too small: cert_size={cert_size!r} leaves "
+            f"{n_train} rows to train on, and at least 2 are needed."
+        )
+    order = rng.permutation(n_rows)
+    return np.sort(order[n_cert:]), np.sort(order[:n_cert])
+
+
+def check_classes(codes, classes, where: str) -> None:
+    """Refuse training rows that lack a class: redrawing would look at the labels."""
+    counts = np.bincount(codes, minlength=len(classes))
+    if not counts.all():
+        missing = classes[counts == 0].tolist()
+        raise ValueError(
+            f"{where} has no row of the class(es) {missing!r}. The split must not "
+            "depend on the labels, so it is not redrawn: use another random_state, a "
+            "smaller cert_size, or give certification rows as X_cert, y_cert."
+        )
+
+
+def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
+    """Return a number per row that does not depend on the order of the rows.
+
+    Sorting by it makes a fit independent of that order. Rows with equal numbers are,
+    up to rounding, equal rows.
+    """
+    if is_kernel_matrix:
+        return np.asarray(X.sum(axis=1)).ravel()
+    direction = np.random.RandomState(0).standard_normal(X.shape[1])
+    return np.asarray(X @ direction).ravel()
+
+
+class Layout:
+    """Rows sorted by class and, within a class, by part (a fold or a block).
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        Classes.
+    parts : ndarray of int of shape (n_rows,)
+        Part of each row, from 0.
+    class_order : ndarray of int of shape (n_classes,)
+        Order of the classes.
+    ties : ndarray of shape (n_rows,)
+        Order within a part.
+
+    Attributes
+    ----------
+    order : ndarray of int of shape (n_rows,)
+        The rows as sorted.
+    starts : ndarray of int of shape (n_classes, n_parts + 1)
+        Where each part of each class begins, in the sorted order.
+    """
+
+    def __init__(self, codes, parts, class_order, ties):
+        self.class_order = class_order
+        place = np.argsort(class_order)[codes]
+        self.order = np.lexsort((ties, parts, place))
+        n_parts = int(parts.max()) + 1
+        cells = np.bincount(
+            place * n_parts + parts, minlength=len(class_order) * n_parts
+        )
+        ends = np.cumsum(cells).reshape(len(class_order), n_parts)
+        begins = ends[:, :1] - cells.reshape(ends.shape)[:, :1]
+        self.starts = np.hstack([begins, ends])
+
+    def ranges(self, parts) -> list[list[tuple[int, int]]]:
+        """Return, for each class, the rows of some consecutive or other parts."""
+        chosen = sorted(parts)
+        return [
+            _join((int(row[p]), int(row[p + 1])) for p in chosen) for row in self.starts
+        ]
+
+    def classes_in(self, part: int) -> np.ndarray:
+        """Return the position in `class_order` of each row of a part."""
+        sizes = self.starts[:, part + 1] - self.starts[:, part]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _join(ranges) -> list[tuple[int, int]]:
+    """Return ranges without empty ones, neighbours joined."""
+    joined = []
+    for start, stop in ranges:
+        if start >= stop:
+            continue
+        if joined and joined[-1][1] == start:
+            start = joined.pop()[0]
+        joined.append((start, stop))
+    return joined
+
+
+def order_classes(codes, keys, n_classes) -> np.ndarray:
+    """Return the classes by size, then by their rows: whatever their names are."""
+    counts = np.bincount(codes, minlength=n_classes)
+    means = np.bincount(codes, weights=keys, minlength=n_classes) / counts
+    return np.lexsort((means, counts))
+
+
+def assign_folds(codes, keys, class_order, n_folds, rng) -> np.ndarray:
+    """Return stratified random folds that depend on the rows, not on their order."""
+    folds = np.empty(len(codes), dtype=np.intp)
+    dealt = 0
+    for code in class_order:
+        rows = np.flatnonzero(codes == code)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        folds[rng.permutation(rows)] = (np.arange(len(rows)) + dealt) % n_folds
+        dealt += len(rows)
+    return folds

@@ -1,0 +1,263 @@
+"""Sequential minimal optimisation of a two-class SVM on shared rows of a kernel matrix.
+
+With beta = y alpha the dual problem is to maximise y'beta - beta'K beta / 2 subject to
+sum(beta) = 0 and low <= beta <= high. Its gradient v = y - K beta
+is kept up to date. A problem's rows are a few *segments* of consecutive rows of the
+kernel matrix, one row of the integer array ``segments`` each: first row of the matrix,
+first entry of beta and v, length.
+
+Rows of K come from a pool that many problems share: ``pool[slot_of[i]]`` is row i. If
+one is missing (slot -1), a function returns its number and may be called again when it
+is there; all progress is kept. Working pairs are chosen by second-order information
+(Fan, Chen and Lin 2005, "Working set selection using second order information for
+training support vector machines", JMLR 6).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from skbounds._jit import borrow, compile_nogil, where_greater
+
+# A function that says nothing about fastmath takes it over from its first caller.
+_compile = partial(compile_nogil, error_model="numpy", fastmath=False)
+DONE = -1
+# Entries per block of a maximum. Its position is looked for in the best block only.
+_BLOCK = 256
+_STRIDE = 16
+# Least curvature along a pair, for kernels that are not positive definite.
+_MIN_CURVATURE = 1e-12
+_FAR = 1e300
+
+
+@_compile()
+def _step_and_scan(k_i, k_j, step, v, rise, fall):
+    """Subtract step (K_i - K_j) from v; return its extremes.
+
+    Returns the largest v of an entry that may rise, the block where it is, and the
+    least v of an entry that may fall.
+    """
+    best, best_block, least = -_FAR, 0, _FAR
+    for start in range(0, len(v), _BLOCK):
+        stop = min(start + _BLOCK, len(v))
+        # The compiler vectorises loops over slices, whose indices are not negative.
+        part_i, part_j, part = k_i[start:stop], k_j[start:stop], v[start:stop]
+        part_rise, part_fall = rise[start:stop], fall[start:stop]
+        top, bottom = -_FAR, _FAR
+        for t in range(len(part)):
+            value = part[t] - step * (part_i[t] - part_j[t])
+            part[t] = value
+            upper, lower = value + part_rise[t], value + part_fall[t]
+            top = where_greater(upper, top, upper, top)
+            bottom = where_greater(bottom, lower, lower, bottom)
+        if top > best:
+            best, best_block = top, start
+        least = min(least, bottom)
+    return best, best_block, least
+
+
+@_compile()
+def _gains(k_i, diagonal, v, fall, v_i, k_ii, gains):
+    """Write the gain of each pair (i, .) of a block; return the largest."""
+    top = 0.0
+    for t in range(len(k_i)):
+        difference = v_i - (v[t] + fall[t])
+        difference = where_greater(difference, 0.0, difference, 0.0)
+        curvature = k_ii + diagonal[t] - 2.0 * k_i[t]
+        curvature = where_greater(curvature, _MIN_CURVATURE, curvature, _MIN_CURVATURE)
+        gain = difference * difference / curvature
+        gains[t] = gain
+        top = where_greater(gain, top, gain, top)
+    return top
+
+
+@_compile()
+def _position(values, others, wanted):
+    """Return where the sum of two arrays has a value that is known to be there."""
+    start, found = 0, 0
+    while not found and start + _STRIDE <= len(values):
+        part, other = values[start : start + _STRIDE], others[start : start + _STRIDE]
+        # No early exit inside: this way the comparison vectorises.
+        for t in range(_STRIDE):
+            found |= part[t] + other[t] == wanted
+        start += _STRIDE
+    t = start - _STRIDE if found else start
+    while values[t] + others[t] != wanted:
+        t += 1
+    return t
+
+
+@_compile()
+def _mark(beta, low, high, rise, fall):
+    """Mark the entries that may not rise or not fall by a huge number to be added."""
+    for t in range(len(beta)):
+        rise[t] = 0.0 if beta[t] < high[t] else -_FAR
+        fall[t] = 0.0 if beta[t] > low[t] else _FAR
+
+
+@_compile()
+def solve(
+    pool, slot_of, stamp, clock, diagonal, segments, low, high, beta, v, work, settings
+):
+    """Improve beta until no pair violates optimality by more than the tolerance.
+
+    Parameters
+    ----------
+    pool : ndarray of shape (n_slots, n)
+    slot_of : ndarray of int of shape (n,)
+    stamp : ndarray of int of shape (n_slots,)
+        When a slot was last used, in units of ``clock``; updated.
+    clock : ndarray of int of shape (1,)
+    diagonal : ndarray of shape (n,)
+        The diagonal of K.
+    segments : ndarray of int of shape (n_segments, 3)
+    low, high : ndarrays of shape (n_problem,)
+    beta, v : ndarrays of shape (n_problem,)
+        Updated in place.
+    work : ndarray of shape (4, n_problem)
+        Scratch; its last line must be zero.
+    settings : ndarray of shape (4,)
+        Tolerance, most iterations; iterations so far and the bias are written to it.
+
+    Returns
+    -------
+    missing : int
+        The row that is missing, or DONE.
+    """
+    pool, slot_of, diagonal = borrow(pool), borrow(slot_of), borrow(diagonal)
+    segments, beta, v, work = borrow(segments), borrow(beta), borrow(v), borrow(work)
+    low, high, stamp = borrow(low), borrow(high), borrow(stamp)
+    rise, fall, gains, zeros = work[0], work[1], work[2], work[3]
+    _mark(beta, low, high, rise, fall)
+    tolerance, most = settings[0], settings[1]
+    slot_i, slot_j, step = 0, 0, 0.0
+    while True:
+        v_i, v_least, column_i, first_i, block_i = -_FAR, _FAR, 0, 0, 0
+        for s in range(len(segments)):
+            column, first, length = segments[s]
+            top, block, bottom = _step_and_scan(
+                pool[slot_i, column : column + length],
+                pool[slot_j, column : column + length],
+                step,
+                v[first : first + length],
+                rise[first : first + length],
+                fall[first : first + length],
+            )
+            if top > v_i:
+                v_i, column_i, first_i, block_i = top, column, first, first + block
+            v_least = min(v_least, bottom)
+        if v_i - v_least <= tolerance or settings[2] >= most:
+            break
+        i = block_i + _position(v[block_i:], rise[block_i:], v_i)
+        row_i = column_i + i - first_i
+        slot_i = slot_of[row_i]
+        if slot_i < 0:
+            return row_i
+        k_ii = diagonal[row_i]
+        best, column_j, first_j, block_j = 0.0, 0, 0, 0
+        for s in range(len(segments)):
+            column, first, length = segments[s]
+            for start in range(0, length, _BLOCK):
+                stop = min(start + _BLOCK, length)
+                top = _gains(
+                    pool[slot_i, column + start : column + stop],
+                    diagonal[column + start : column + stop],
+                    v[first + start : first + stop],
+                    fall[first + start : first + stop],
+                    v_i,
+                    k_ii,
+                    gains[first + start : first + stop],
+                )
+                if top > best:
+                    best, column_j, first_j, block_j = top, column, first, first + start
+        if best == 0.0:
+            break
+        j = block_j + _position(gains[block_j : block_j + _BLOCK], zeros, best)
+        row_j = column_j + j - first_j
+        slot_j = slot_of[row_j]
+        if slot_j < 0:
+            return row_j
+        clock[0] += 1
+        stamp[slot_i] = clock[0]
+        stamp[slot_j] = clock[0]
+        curvature = k_ii + diagonal[row_j] - 2.0 * pool[slot_i, row_j]
+        step = (v_i - v[j]) / max(curvature, _MIN_CURVATURE)
+        room_i, room_j = high[i] - beta[i], beta[j] - low[j]
+        step = min(step, min(room_i, room_j))
+        beta[i] = high[i] if step == room_i else beta[i] + step
+        beta[j] = low[j] if step == room_j else beta[j] - step
+        _mark(
+            beta[i : i + 1], low[i : i + 1], high[i : i + 1],
+            rise[i : i + 1], fall[i : i + 1],
+        )  # fmt: skip
+        _mark(
+            beta[j : j + 1], low[j : j + 1], high[j : j + 1],
+            rise[j : j + 1], fall[j : j + 1],
+        )  # fmt: skip
+        settings[2] += 1.0
+    total, count = 0.0, 0
+    for t in range(len(beta)):
+        if low[t] < beta[t] < high[t]:
+            total += v[t]
+            count += 1
+    settings[3] = total / count if count else 0.5 * (v_i + v_least)
+    return DONE
+
+
+@_compile()
+def warm_start(low, high, beta, v, beta_seen, outputs):
+    """Stretch the solution for smaller bounds along its ray, within the new bounds.
+
+    The best factor is y'beta / beta'K beta; it is exact where all entries are at their
+    bounds. Everything linear in beta is scaled along.
+    """
+    linear, quadratic, room = 0.0, 0.0, np.inf
+    for t in range(len(beta)):
+        y = 1.0 if high[t] > 0.0 else -1.0
+        linear += y * beta[t]
+        quadratic += beta[t] * (y - v[t])
+        if beta[t] != 0.0:
+            room = min(room, (high[t] - low[t]) / abs(beta[t]))
+    if not quadratic > 0.0:
+        return
+    scale = min(max(1.0, linear / quadratic), room)
+    for t in range(len(beta)):
+        y = 1.0 if high[t] > 0.0 else -1.0
+        v[t] = y - scale * (y - v[t])
+        # Rounding must not carry an entry over its bound.
+        beta[t] = min(max(scale * beta[t], low[t]), high[t])
+        beta_seen[t] *= scale
+    for t in range(len(outputs)):
+        outputs[t] *= scale
+
+
+@_compile()
+def update_outputs(
+    pool, slot_of, stamp, clock, row_numbers, beta, beta_seen, targets, outputs
+):
+    """Bring the decision values of other rows (without bias) up to date with beta.
+
+    `row_numbers` has the row of each entry; `targets` are segments of the other rows;
+    `beta_seen` is what `outputs` contains already. Returns the row that is missing, or
+    DONE.
+    """
+    pool, outputs, targets = borrow(pool), borrow(outputs), borrow(targets)
+    for t in range(len(beta)):
+        change = beta[t] - beta_seen[t]
+        if change == 0.0:
+            continue
+        slot = slot_of[row_numbers[t]]
+        if slot < 0:
+            return row_numbers[t]
+        clock[0] += 1
+        stamp[slot] = clock[0]
+        for u in range(len(targets)):
+            column, first, length = targets[u]
+            k_row = pool[slot, column : column + length]
+            part = outputs[first : first + length]
+            for k in range(length):
+                part[k] += change * k_row[k]
+        beta_seen[t] = beta[t]
+    return DONE

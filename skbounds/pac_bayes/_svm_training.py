@@ -1,0 +1,195 @@
+"""Training of all SVMs that share one set of rows: inner folds, members, blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import compute_class_weight
+
+from skbounds.pac_bayes._kernels import (
+    Kernel,
+    KernelRows,
+    check_kernel_matrix,
+    scale_gamma,
+)
+from skbounds.pac_bayes._layout import Layout, content_keys, order_classes
+from skbounds.pac_bayes._members import SVMPath
+from skbounds.pac_bayes._svm_path import OneVsOne, cross_validated_errors, vote
+
+
+@dataclass(frozen=True)
+class SVMOptions:
+    """How SVMs are trained: the estimator's parameters of the same names."""
+
+    kernel: object
+    gamma: object
+    degree: float
+    coef0: float
+    standardize: bool
+    class_weight: object
+    tol: float
+    max_iter: float
+    early_end: bool
+    cache_size: float
+    n_jobs: int | None
+    verbose: int
+
+
+class SVMTrainer:
+    """SVMs on parts of one set of rows, all on one kernel matrix.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        Rows, or the square kernel matrix of them.
+    codes : ndarray of int of shape (n_rows,)
+        Classes, every one of which occurs in the first parts.
+    row_indices : ndarray of int of shape (n_rows,)
+        Numbers of the rows in the data given to ``fit``.
+    classes : ndarray
+        Labels of the codes.
+    options : SVMOptions
+    n_features : int
+        Number of columns that predictions are given.
+    """
+
+    def __init__(self, X, codes, row_indices, classes, options, n_features):
+        self.X, self.codes, self.row_indices = X, codes, row_indices
+        self.classes, self.options = classes, options
+        self.n_features = n_features
+        self.precomputed = options.kernel == "precomputed"
+        if self.precomputed:
+            check_kernel_matrix(X)
+        self.keys = content_keys(X, self.precomputed)
+        self.class_order = order_classes(codes, self.keys, len(classes))
+
+    def arrange(self, parts, n_known):
+        """Sort the rows by class and part, and make the kernel matrix.
+
+        Parameters
+        ----------
+        parts : ndarray of int of shape (n_rows,)
+            Part of each row: inner folds first, blocks after them.
+        n_known : int
+            Scales and kernel parameters are taken from the parts before this one.
+        """
+        options = self.options
+        self.n_known = n_known
+        self.layout = Layout(self.codes, parts, self.class_order, self.keys)
+        order = self.layout.order
+        scaler = None
+        if self.precomputed:
+            kernel = Kernel("precomputed", {})
+            rows = self.X[np.ix_(order, order)]
+        else:
+            known = self.X if (parts < n_known).all() else self.X[parts < n_known]
+            if options.standardize:
+                scaler = StandardScaler(with_mean=not hasattr(known, "tocsr"))
+                known = scaler.fit_transform(known)
+            params = {
+                "gamma": scale_gamma(options.gamma, known),
+                "degree": options.degree,
+                "coef0": options.coef0,
+            }
+            kernel = Kernel(options.kernel, params, scaler)
+            rows = kernel.scale(self.X[order])
+        self.kernel, self.sorted_rows = kernel, rows
+        self.kernel_rows = KernelRows(kernel, rows, options.cache_size)
+        return self
+
+    def _class_factors(self, parts):
+        """Return the factors of C of the classes, in the order used inside."""
+        sorted_codes = self.codes[self.layout.order]
+        ranges = self.layout.ranges(parts)
+        seen = [sorted_codes[a:b] for of_class in ranges for a, b in of_class]
+        y = self.classes[np.concatenate(seen)]
+        factors = compute_class_weight(
+            self.options.class_weight, classes=self.classes, y=y
+        )
+        return factors[self.class_order]
+
+    def _machine(self, parts, target=None):
+        ranges = self.layout.ranges(parts)
+        targets = [] if target is None else self.layout.ranges([target])
+        return OneVsOne(
+            self.kernel_rows,
+            ranges,
+            [piece for of_class in targets for piece in of_class],
+            self._class_factors(parts),
+        )
+
+    def cross_validate(self, Cs, eta):
+        """Return the errors per C over the first parts, each held out in turn."""
+        order = np.argsort(Cs, kind="stable")
+        folds = range(self.n_known)
+        machines = [
+            self._machine([g for g in folds if g != fold], fold) for fold in folds
+        ]
+        truths = [self.layout.classes_in(fold) for fold in folds]
+        errors = np.empty(len(Cs))
+        errors[order] = cross_validated_errors(
+            machines, truths, Cs[order], self.class_order, eta=eta,
+            tol=self.options.tol, max_iter=self.options.max_iter,
+            early_end=self.options.early_end, n_jobs=self.options.n_jobs,
+            verbose=self.options.verbose,
+        )  # fmt: skip
+        return errors
+
+    def fit_members(self, Cs, parts, target=None):
+        """Train one SVM per C on some parts.
+
+        Parameters
+        ----------
+        Cs : ndarray of shape (n_members,)
+        parts : iterable of int
+        target : int or None
+            Part whose rows are to be predicted.
+
+        Returns
+        -------
+        members : dict
+            ``dual, intercepts, n_iter, capped`` with one entry per C, and with a target
+            ``wrong, codes`` of shape (n_targets, n_members).
+        """
+        order = np.argsort(Cs, kind="stable")
+        options, machine = self.options, self._machine(parts, target)
+        found, votes = [], []
+        for C in Cs[order]:
+            n_iter, capped = machine.advance(C, options.tol, options.max_iter)
+            found.append((*machine.coefficients(len(self.codes)), n_iter, capped))
+            if target is not None:
+                decisions = machine.decide()
+                votes.append(vote(decisions, len(self.classes), self.class_order))
+            if options.verbose:
+                print(f"[member] C={C:.4g}: {n_iter} iterations")
+        inverse = np.argsort(order)
+        columns = [np.array(part)[inverse] for part in zip(*found, strict=True)]
+        names = ("dual", "intercepts", "n_iter", "capped")
+        members = dict(zip(names, columns, strict=True))
+        if target is not None:
+            voted = np.column_stack(votes)[:, inverse]
+            truth = self.layout.classes_in(target)
+            members["wrong"] = voted != truth[:, None]
+            members["codes"] = self.class_order[voted]
+        return members
+
+    def make_path(self, dual, intercepts) -> SVMPath:
+        """Return trained members, with the rows that support at least one of them."""
+        used = np.any(dual != 0.0, axis=(0, 1))
+        ends = np.cumsum(used)[self.layout.starts[:, -1] - 1]
+        indices = self.row_indices[self.layout.order][used]
+        if self.precomputed:
+            self.kernel.rows = indices
+        else:
+            self.kernel.rows = self.sorted_rows[used]
+        return SVMPath(
+            self.kernel,
+            self.class_order,
+            np.concatenate([[0], ends]),
+            np.ascontiguousarray(dual[:, :, used]),
+            intercepts,
+            indices,
+            self.n_features,
+        )
