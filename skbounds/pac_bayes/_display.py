@@ -161,24 +161,26 @@ class CertificateDisplay:
         if ax is None:
             _, ax = plt.subplots()
         side = ax.twinx()
+        # Weights lie behind the risks.
+        ax.set_zorder(side.get_zorder() + 1)
+        ax.patch.set_visible(False)
         order = np.argsort(self.positions, kind="stable")
         x = np.asarray(self.positions, dtype=np.float64)[order]
         logarithmic = self.position_name == "C"
-        for values, colour, label in (
-            (self.weights, "tab:gray", "weight in the vote"),
-            (self.posterior, "tab:orange", "weight of the Gibbs classifier"),
-        ):
-            side.vlines(x, 0.0, values[order], color=colour, lw=6, alpha=0.3)
-            side.plot(x, values[order], "_", color=colour, ms=8, label=label)
-        ax.plot(
-            x, self.risks[order], "o", color="tab:blue", label="certification error"
+        side.vlines(
+            x, 0.0, self.weights[order], color="lightgray", lw=7, label="weight (vote)"
         )
+        side.plot(
+            x, self.posterior[order], "_", color="tab:orange", ms=9, mew=2,
+            label="weight (Gibbs)",
+        )  # fmt: skip
+        ax.plot(x, self.risks[order], "o", ms=5, label="certification error (members)")
         if self.test_risks is not None:
-            ax.plot(x, self.test_risks[order], "x", color="black", label="test error")
+            ax.plot(x, self.test_risks[order], "kx", label="test error (members)")
         lines = (
-            (self.vote_bound, "-", "tab:red", "bound of the vote"),
-            (self.risk_bound, "--", "tab:orange", "bound of the Gibbs classifier"),
-            (self.test_vote_risk, ":", "black", "test error of the vote"),
+            (self.vote_bound, "-", "tab:red", "bound (vote)"),
+            (self.risk_bound, "--", "tab:orange", "bound (Gibbs)"),
+            (self.test_vote_risk, ":", "black", "test error (vote)"),
         )
         for value, style, colour, label in lines:
             if value is not None and np.isfinite(value):

@@ -128,8 +128,10 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         Whether the bounds hold for the fitted members.
     n_certification_ : int
         Number of certification rows.
-    train_indices_, certification_indices_ : ndarrays of int
-        The two parts of the rows given to `fit`.
+    train_indices_ : ndarray of int of shape (n_train,)
+        The rows given to `fit` that train.
+    certification_indices_ : ndarray of int of shape (n_certifying,)
+        Those that certify; none if `X_cert` was given.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -309,7 +311,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes; got only one class,"
-                f" {self.classes_[0]!r}."
+                f" {self.classes_.tolist()[0]!r}."
             )
         given_prior = None
         if not isinstance(self.prior, str):
@@ -429,7 +431,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             if (cert_codes < 0).any():
                 raise ValueError(
                     "y_cert has labels that y has not: "
-                    f"{np.unique(y_cert[cert_codes < 0])!r}."
+                    f"{np.unique(y_cert[cert_codes < 0]).tolist()!r}."
                 )
             train, cert = np.arange(n), nothing
         elif all_frozen:

@@ -163,8 +163,10 @@ class PACBayesSVMEnsemble(CertifiedVote):
         Whether the bounds hold for the fitted members: not after ``refit=True``.
     n_certification_ : int
         Number of certification rows.
-    train_indices_, certification_indices_ : ndarrays of int
-        The rows of X that train and those that certify. They overlap in the
+    train_indices_ : ndarray of int of shape (n_train,)
+        The rows given to `fit` that train.
+    certification_indices_ : ndarray of int of shape (n_certifying,)
+        Those that certify; none if `X_cert` was given. The two overlap in the
         progressive scheme.
     n_iter_ : ndarray of int of shape (n_members,)
         Iterations of the solver.
@@ -356,7 +358,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes; got only one class,"
-                f" {self.classes_[0]!r}."
+                f" {self.classes_.tolist()[0]!r}."
             )
         X_cert, cert_codes = self._check_certification(X_cert, y_cert)
         if self.kernel == "precomputed":
@@ -460,9 +462,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
         y_cert = column_or_1d(y_cert)
         known = np.isin(y_cert, self.classes_)
         if not known.all():
-            raise ValueError(
-                f"y_cert has labels that y has not: {np.unique(y_cert[~known])!r}."
-            )
+            unknown = np.unique(y_cert[~known]).tolist()
+            raise ValueError(f"y_cert has labels that y has not: {unknown!r}.")
         return np.searchsorted(self.classes_, y_cert)
 
     def _check_grid(self):

@@ -79,12 +79,15 @@ class SVMTrainer:
         self.n_known = n_known
         self.layout = Layout(self.codes, parts, self.class_order, self.keys)
         order = self.layout.order
-        scaler = None
         if self.precomputed:
             kernel = Kernel("precomputed", {})
             rows = self.X[np.ix_(order, order)]
         else:
-            known = self.X if (parts < n_known).all() else self.X[parts < n_known]
+            # Sums over rows as sorted: their rounding must not depend on the order in
+            # which the rows came.
+            rows, scaler = self.X[order], None
+            is_known = parts[order] < n_known
+            known = rows if is_known.all() else rows[is_known]
             if options.standardize:
                 scaler = StandardScaler(with_mean=not hasattr(known, "tocsr"))
                 known = scaler.fit_transform(known)
@@ -94,7 +97,7 @@ class SVMTrainer:
                 "coef0": options.coef0,
             }
             kernel = Kernel(options.kernel, params, scaler)
-            rows = kernel.scale(self.X[order])
+            rows = kernel.scale(rows)
         self.kernel, self.sorted_rows = kernel, rows
         self.kernel_rows = KernelRows(kernel, rows, options.cache_size)
         return self

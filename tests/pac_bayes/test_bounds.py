@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from pac_bayes.test_reference import AT_PRIOR, CONSTANTS, INSTANCES
 from reference import pac_bayes as ref
 from scipy.optimize import minimize_scalar
 from scipy.special import rel_entr
 from scipy.stats import poisson
 
+from pac_bayes.test_reference import AT_PRIOR, CONSTANTS, INSTANCES
 from skbounds.pac_bayes import (
     binomial_tail_bound,
     c_bound,
@@ -316,7 +316,7 @@ def test_printed_constants():
     assert chi2_constant(10, "squared", "paper") == 109 / 16_000
     terms = [chi2_constant(227, d, "paper") / 0.01 for d in ("linear", "squared", "kl")]
     actual = terms[0] ** 0.5, terms[1] ** 0.25, terms[2] ** 0.5
-    assert_allclose(actual, [0.33187, 0.19513, 0.40330], rtol=0, atol=6e-6)
+    assert_allclose(actual, [0.33186, 0.19513, 0.40330], rtol=0, atol=6e-6)
 
 
 def test_maurer_sum_is_exact_for_few_rows():
@@ -713,10 +713,10 @@ def test_bad_posterior(function, weights, message):
 def test_sums_off_by_rounding_are_forgiven(function):
     """Within 1e-6 weights are normalised."""
     prior = np.array([0.2, 0.3, 0.5])
-    off = function(prior=prior * (1 + 9e-7))
-    exact = function(prior=prior)
-    assert_allclose(off[-1:] if isinstance(off, tuple) else off,
-                    exact[-1:] if isinstance(exact, tuple) else exact, rtol=1e-12)  # fmt: skip
+    off, exact = function(prior=prior * (1 + 9e-7)), function(prior=prior)
+    if function is the_posterior:
+        off, exact = off[1], exact[1]
+    assert_allclose(off, exact, rtol=1e-12)
     with pytest.raises(ValueError, match=r"prior must sum to 1; got a sum of 1\.0000"):
         function(prior=prior * (1 + 2e-6))
 
