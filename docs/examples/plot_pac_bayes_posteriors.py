@@ -54,10 +54,10 @@ axes[0].set_ylabel("weight")
 plt.show()
 
 # %%
-# On a chi-square curve weights fall along a straight line and are zero from
-# :math:`\mu` on; on a KL curve each further mistake divides the weight by the same
-# number. The KL weights are much more concentrated (the scales differ). With the printed
-# constant the kl distance gives the loosest of the chi-square bounds, and weights near
-# the prior; with the right one it gives the tightest. All these bounds are about the
-# classifier that draws a member for each row; none says that one set of weights makes
-# fewer mistakes than another.
+# On a chi-square curve weights fall along a straight line and are zero from :math:`\mu`
+# on; on a KL curve each further mistake divides the weight by the same number. The KL
+# weights are much more concentrated (the scales differ). With the printed constant the
+# kl distance gives the loosest of the chi-square bounds, and weights near the prior;
+# with the right one it gives the tightest. All these bounds are about the classifier
+# that draws a member for each row; none says that one set of weights makes fewer
+# mistakes than another.

@@ -9,9 +9,9 @@ certification rows.
 """
 
 # %%
-# Two normal clouds of rows, a fifth of the labels flipped or none; a quarter of the rows
-# certifies. Lines: the exact binomial tail for a vote that is wrong on 0, 10, 25 or 40 %
-# of the m certification rows, with :math:`\delta = 0.05`. Marks: fits of
+# Two normal clouds of rows, a fifth of the labels flipped or none; a quarter of the
+# rows certifies. Lines: the exact binomial tail for a vote that is wrong on 0, 10, 25
+# or 40 % of the m certification rows, with :math:`\delta = 0.05`. Marks: fits of
 # :class:`~skbounds.pac_bayes.PACBayesSVMEnsemble`, means over six draws of the rows,
 # with weights of the vote fixed before the certification rows are looked at (the
 # default) or chosen on them (``posterior="bound"``, certified by twice the bound of the
@@ -75,8 +75,8 @@ plt.show()
 
 # %%
 # With few rows and noisy labels the certificate is vacuous, and no cleverer bound can
-# change that: for a fixed classifier the exact tail is the smallest limit there is. What
-# helps is more rows that certify, by more data or by a larger ``cert_size``, which costs
-# training rows; a larger ``delta``; and weights that are fixed beforehand, which avoid
-# the factor of two. What does not help is to fit several times and keep the best
+# change that: for a fixed classifier the exact tail is the smallest limit there is.
+# What helps is more rows that certify, by more data or by a larger ``cert_size``, which
+# costs training rows; a larger ``delta``; and weights that are fixed beforehand, which
+# avoid the factor of two. What does not help is to fit several times and keep the best
 # certificate: it is then no longer one.

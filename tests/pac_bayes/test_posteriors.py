@@ -123,6 +123,31 @@ def test_the_global_one_of_two_minima(m, distance, others, inside, at_point):
     assert (q[0] == 1.0) == (at_point < inside)
 
 
+@pytest.mark.parametrize(
+    "m, risks, sizes",
+    [
+        (100, [0.0, 0.01, 0.289, 0.302], [1, 1, 28, 184]),
+        (100, [0.0, 0.001, 0.048, 0.286], [1, 1, 12, 1835]),
+        (100, [0.0, 0.001, 0.136, 0.319], [1, 1, 3, 159]),
+        (1000, [0.0, 0.01, 0.1, 0.203], [1, 1, 4, 1250]),
+    ],
+)
+@pytest.mark.parametrize("distance", ["squared", "kl"])
+def test_the_global_one_of_several_stationary_points(distance, m, risks, sizes):
+    """Groups of members, the better the smaller: minima on several supports."""
+    prior = np.divide(sizes, sum(sizes))
+    options = {"delta": 0.05, "prior": prior, **options_of("chi2", distance)}
+    levels = np.geomspace(1e-4, 100.0, 20_001)[:, None]
+    laws = prior * np.maximum(levels - risks, 0.0)
+    laws /= laws.sum(axis=1, keepdims=True)
+    values = pac_bayes_bound(laws, risks, m, **options)
+    inner = values[1:-1]
+    assert np.sum((inner < values[:-2] - 1e-12) & (inner <= values[2:])) >= 1
+    _, value, gap = solve(risks, m, **options)
+    assert value <= values.min() + max(gap, 1e-12)
+    assert value >= values.min() - 1e-5
+
+
 # ---------------------------------------------------------------- optimality
 
 
@@ -561,14 +586,15 @@ def test_holdout_certificate(seed, n_classes, eta):
 
 def test_ties_of_the_vote_go_to_the_smaller_class():
     """Equal weights that sum differently in floating point are ties all the same."""
-    codes = np.array([[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 0], [2, 2, 1, 1]])
-    truth = np.array([0, 0, 0, 1])
+    prior = np.array([0.1, 0.2, 0.3, 0.2, 0.2])
+    assert prior[0] + prior[1] > prior[2]
+    codes = np.array([[1, 1, 0, 2, 3], [0, 0, 1, 2, 3], [2, 2, 1, 0, 3]])
+    truth = np.array([0, 0, 1])
     evidence = weigh_members(
-        codes != truth[:, None], codes, truth, np.array([0.1, 0.2, 0.3, 0.4]),
+        codes != truth[:, None], codes, truth, prior,
         fixed_vote=True, level=0.05, divergence="kl", distance="kl",
-        constants="exact", catoni_c=None, simultaneous=False, n_classes=3,
+        constants="exact", catoni_c=None, simultaneous=False, n_classes=4,
     )  # fmt: skip
-    # Weights of class 0: 0.5, 0.5, 0.7; of class 1 in the last row 0.7.
     assert evidence.vote_errors == 0
 
 
