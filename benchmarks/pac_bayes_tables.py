@@ -313,7 +313,7 @@ NOTES = """Where ours differ, and why:
 - lambda. Only C = 1 / lambda is near the paper; the convention C = 1 / (2 lambda)
   gives larger bounds.
 - Splits. Gibbs test errors come from few test rows (haberman: 62) and at most 3 splits:
-  they scatter by .02 to .05 on the small sets, bounds by much less."""
+  they scatter by .02 and more on the small sets, bounds by much less."""
 
 
 def main():

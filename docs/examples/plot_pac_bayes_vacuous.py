@@ -74,9 +74,10 @@ axes[1].set_ylim(0.0, 0.6)  # room for the legend
 plt.show()
 
 # %%
-# With few rows and noisy labels the certificate is vacuous, and no cleverer bound can
-# change that: for a fixed classifier the exact tail is the smallest limit there is.
-# What helps is more rows that certify, by more data or by a larger ``cert_size``, which
-# costs training rows; a larger ``delta``; and weights that are fixed beforehand, which
-# avoid the factor of two. What does not help is to fit several times and keep the best
-# certificate: it is then no longer one.
+# With few rows and noisy labels the certificate is close to one half, and above it
+# where the weights were chosen on the certification rows. No cleverer bound can repair
+# that: for a fixed classifier the exact tail is the smallest limit that holds for every
+# risk. What helps is more rows that certify, by more data or by a larger ``cert_size``,
+# which costs training rows; a larger ``delta``, chosen beforehand; and weights that are
+# fixed beforehand, which avoid the factor of two. What does not help is to fit several
+# times and keep the best certificate: it is then no longer one.

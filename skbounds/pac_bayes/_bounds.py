@@ -154,7 +154,7 @@ def complexity(posterior, prior, divergence: str) -> np.ndarray:
     """Return sum q^2 / p (chi2) or KL(q || p) along the last axis."""
     if divergence == "kl":
         return np.maximum(rel_entr(posterior, prior).sum(axis=-1), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         terms = np.where(posterior > 0.0, posterior**2 / prior, 0.0)
     return terms.sum(axis=-1)
 
@@ -229,8 +229,9 @@ def pac_bayes_bound(
     Returns
     -------
     bound : float or ndarray of shape (...,)
-        The bound, which may exceed 1; infinite where the posterior has mass that the
-        prior has not.
+        The bound, which may exceed 1. Where the posterior has mass that the prior has
+        not, it is the bound's limit: 1 for the distance 'kl', and 1 / (1 - exp(-c)) for
+        'catoni', otherwise infinite.
 
     See Also
     --------

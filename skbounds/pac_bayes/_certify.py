@@ -108,7 +108,8 @@ class HoldoutEvidence:
         Their predictions.
     prior, posterior : ndarrays of shape (n_members,)
     vote_errors : int or None
-        Mistakes of the vote; None if its weights depend on these rows.
+        Mistakes of the vote with the prior's weights; None if it has the posterior's,
+        which depend on these rows.
     rule_options : dict
         divergence, distance, constants and catoni_c of the Gibbs bound.
     n_tried : int
@@ -126,9 +127,10 @@ class HoldoutEvidence:
         self.prior, self.posterior = prior, posterior
         self.gibbs_risk = float(min(posterior @ self.risks, 1.0))
         self.vote_errors = vote_errors
+        self.vote_weights = posterior if vote_errors is None else prior
         self.rule_options, self.n_tried = rule_options, n_tried
         self.simultaneous = simultaneous
-        share, one = wrong @ posterior, (codes == 1) @ posterior
+        share, one = wrong @ self.vote_weights, (codes == 1) @ self.vote_weights
         self.joint_risk = float(min(np.mean(share**2), 1.0))
         self.disagreement = float(np.clip(np.mean(2.0 * one * (1.0 - one)), 0.0, 0.5))
 
@@ -146,40 +148,41 @@ class HoldoutEvidence:
     def vote_bound(self, delta: float) -> float:
         """Bound the risk of the vote."""
         if self.vote_errors is None:
-            return 2.0 * self.risk_bound(delta)
+            return self.vote_bound_by_gibbs(delta)
         return float(tail_limit(self.vote_errors, self.n_rows, delta))
 
-    def occam_bound(self, delta: float) -> float:
-        """Bound the risk of the member that looks best.
+    def vote_bound_by_gibbs(self, delta: float) -> float:
+        """Bound the risk of the vote by twice that of drawing one of its voters."""
+        weights = self.vote_weights
+        return 2.0 * float(self._gibbs(delta, weights @ self.risks, weights))
+
+    def member_bounds(self, delta: float) -> np.ndarray:
+        """Bound the risks of all members at once.
 
         Where three bounds are to hold at two levels, the event of the Gibbs bound
         covers the single members, as it covers all posteriors.
         """
         if self.simultaneous and self.vote_errors is not None:
-            points = np.eye(len(self.prior))[self.prior > 0.0]
-            risks = self.risks[self.prior > 0.0]
-            return float(np.min(self._gibbs(delta, risks, points)))
-        return float(np.min(occam_limits(self.risks, self.n_rows, delta * self.prior)))
+            return self._gibbs(delta, self.risks, np.eye(len(self.prior)))
+        return occam_limits(self.risks, self.n_rows, delta * self.prior)
 
     def terms(self, delta: float, n_classes: int) -> dict:
         """Return every bound by name, each at the level delta on its own."""
-        options, m = self.rule_options, self.n_rows
-        gibbs = self.risk_bound(delta)
-        kl, level = (
-            complexity(self.posterior, self.prior, "kl"),
-            kl_complexity(m, "exact"),
-        )
+        options, m, weights = self.rule_options, self.n_rows, self.vote_weights
+        kl, level = complexity(weights, self.prior, "kl"), kl_complexity(m, "exact")
         budget = (2.0 * kl + level - np.log(delta)) / m
+        gibbs_name = f"gibbs_{options['divergence']}_{options['distance']}"
         terms = {
-            f"gibbs_{options['divergence']}_{options['distance']}": gibbs,
-            "vote_twice_gibbs": 2.0 * gibbs,
+            gibbs_name: self.risk_bound(delta),
+            "vote_twice_gibbs": self.vote_bound_by_gibbs(delta),
             "vote_tandem": 4.0 * float(invert_upper(self.joint_risk, budget)),
-            "occam": self.occam_bound(delta),
+            "occam": float(np.min(self.member_bounds(delta))),
         }
         if n_classes == 2:
             half = level - np.log(0.5 * delta)
+            risk = min(float(weights @ self.risks), 1.0)
             terms["vote_c_bound"] = c_bound(
-                invert_upper(self.gibbs_risk, (kl + half) / m),
+                invert_upper(risk, (kl + half) / m),
                 invert_lower(self.disagreement, (2.0 * kl + half) / m),
             )
         if self.vote_errors is not None:
@@ -196,15 +199,18 @@ class MixtureEvidence:
         One per block of each order: "risks", "prior", "posterior" of its members,
         "n_rows" and "catoni_c".
     n_orders : int
+    vote_is_posterior : bool
+        Whether the vote has the posteriors' weights or the priors'.
     """
 
-    def __init__(self, blocks, n_orders):
-        self.n_orders = n_orders
+    def __init__(self, blocks, n_orders, vote_is_posterior):
+        self.n_orders, self.vote_is_posterior = n_orders, vote_is_posterior
         self.n_rows = sum(block["n_rows"] for block in blocks) // n_orders
         self.weights = np.array([block["n_rows"] for block in blocks], dtype=np.float64)
         self.weights /= self.weights.sum()
         self.catoni_c = np.array([block["catoni_c"] for block in blocks])
         self.block_risks = np.array([b["posterior"] @ b["risks"] for b in blocks])
+        self.prior_risks = np.array([b["prior"] @ b["risks"] for b in blocks])
         self.divergences = np.array(
             [complexity(b["posterior"], b["prior"], "kl") for b in blocks]
         )
@@ -228,22 +234,33 @@ class MixtureEvidence:
 
     def vote_bound(self, delta: float) -> float:
         """Bound the risk of the vote over all members."""
-        return 2.0 * self.risk_bound(delta)
+        return self.vote_bound_by_gibbs(delta)
 
-    def occam_bound(self, delta: float) -> float:
-        """Bound the risk of the member that looks best, of all blocks and orders."""
-        return min(
-            float(np.min(occam_limits(risks, n_rows, delta * prior)))
-            for risks, n_rows, prior in self.limits_of
+    def vote_bound_by_gibbs(self, delta: float) -> float:
+        """Bound the risk of the vote by twice that of drawing one of its voters."""
+        risks, divergences = self.block_risks, self.divergences
+        if not self.vote_is_posterior:
+            risks, divergences = self.prior_risks, np.zeros(len(divergences))
+        return 2.0 * mixture_bound(
+            self.weights, self.catoni_c, risks, divergences, self.n_orders, self.n_rows,
+            delta,
+        )  # fmt: skip
+
+    def member_bounds(self, delta: float) -> np.ndarray:
+        """Bound the risks of all members of all blocks and orders at once."""
+        return np.concatenate(
+            [
+                occam_limits(risks, n_rows, delta * prior)
+                for risks, n_rows, prior in self.limits_of
+            ]
         )
 
     def terms(self, delta: float, n_classes: int) -> dict:
         """Return every bound by name, each at the level delta on its own."""
-        gibbs = self.risk_bound(delta)
         return {
-            "gibbs_mixture": gibbs,
-            "vote_twice_gibbs": 2.0 * gibbs,
-            "occam": self.occam_bound(delta),
+            "gibbs_mixture": self.risk_bound(delta),
+            "vote_twice_gibbs": self.vote_bound_by_gibbs(delta),
+            "occam": float(np.min(self.member_bounds(delta))),
         }
 
 

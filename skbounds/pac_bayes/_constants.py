@@ -1,6 +1,6 @@
 """The binary relative entropy, its inverse, and the constants of the bounds.
 
-All functions are exact to rounding for any number of rows up to 1e9.
+All functions are accurate to about 1e-13 for any number of rows up to 1e9.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaincc, gammaln, xlogy
+from scipy.special import gammaincc, xlogy
 
 # ln J(m) / m for the linear distance: l + ln(1 - l (1 - 1/e)) at l = 1 / (e - 1).
 LINEAR_KL_RATE = 1.0 / np.expm1(1.0) + np.log1p(-np.exp(-1.0))
+
+_LARGEST_BUDGET = 1e4
+_LEAST_RISK = 1e-300
 
 # Printed constants exist for no larger number of rows (Table 5).
 PAPER_MAX_SAMPLES = 1028
@@ -31,10 +34,10 @@ def invert_upper(q: ArrayLike, c: ArrayLike) -> np.ndarray:
     -------
     r : ndarray
     """
-    q, c = np.asarray(q, dtype=np.float64), np.asarray(c, dtype=np.float64)
-    inside = np.asarray((q > 0.0) & (q < 1.0) & (c > 0.0) & np.isfinite(c))
-    r = np.where(q > 0.0, q, -np.expm1(-c))
-    r = np.where(np.isposinf(c), 1.0, r)
+    # Beyond the largest budget r is 1 to the last bit; below the least q, q is 0.
+    q, c = np.asarray(q, dtype=np.float64), np.minimum(c, _LARGEST_BUDGET)
+    inside = np.asarray((q > _LEAST_RISK) & (q < 1.0) & (c > 0.0))
+    r = np.where(q > _LEAST_RISK, q, np.maximum(q, -np.expm1(-c)))
     if not inside.any():
         return r
     q, c = q[inside], c[inside]
@@ -64,7 +67,9 @@ def invert_upper(q: ArrayLike, c: ArrayLike) -> np.ndarray:
 
 def invert_lower(q: ArrayLike, c: ArrayLike) -> np.ndarray:
     """Return inf{r <= q : kl(q || r) <= c}."""
-    return 1.0 - invert_upper(1.0 - np.asarray(q), c)
+    q, c = np.asarray(q, dtype=np.float64), np.asarray(c, dtype=np.float64)
+    r = np.minimum(q, 1.0 - invert_upper(1.0 - q, c))
+    return np.where(c > 0.0, r, q)
 
 
 @lru_cache(maxsize=4096)
@@ -76,11 +81,10 @@ def log_maurer_sum(n_samples: int) -> float:
     """
     m = float(n_samples)
     if m < 100.0:
-        stirling = gammaln(m + 1.0) + m - xlogy(m, m)
-    else:
-        # The difference of the huge terms, by Stirling's series.
-        stirling = 0.5 * np.log(2.0 * np.pi * m) + 1.0 / (12.0 * m)
-        stirling += (1.0 / (1260.0 * m**2) - 1.0 / 360.0) / m**3
+        return float(np.log1p(np.sum(np.cumprod(1.0 - np.arange(m) / m))))
+    # ln(m! e^m / m^m) by Stirling's series: the terms themselves are huge.
+    stirling = 0.5 * np.log(2.0 * np.pi * m) + 1.0 / (12.0 * m)
+    stirling += (1.0 / (1260.0 * m**2) - 1.0 / 360.0) / m**3
     return float(np.log1p(np.exp(stirling) * gammaincc(m, m)))
 
 

@@ -115,15 +115,19 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     vote_bound_ : float
         With probability ``1 - delta``, the risk of `predict` is at most this.
     occam_bound_ : float
-        With probability ``1 - delta``, the risk of the member with the least exact
-        limit is at most this.
+        With probability ``1 - delta``, the risk of ``estimators_[best_index_]`` is at
+        most this.
+    best_index_ : int
+        The member with the least limit of its own.
     bound_terms_ : dict
-        Every bound that was computed, by name, and the level ``"delta"`` of each.
+        Every bound that was computed, by name, and the level ``"delta"`` of each. Those
+        called "vote" are about `predict`, those called "gibbs" about
+        `predict_randomized`.
     catoni_c_ : float or None
         The constant in Catoni's bound.
     certified_object_ : {'vote', 'gibbs'}
         Which bound makes the tighter claim on what `predict` returns: the vote's own,
-        or twice the bound of the Gibbs classifier.
+        or twice the bound of drawing one of its voters.
     certified_ : bool
         Whether the bounds hold for the fitted members.
     n_certification_ : int

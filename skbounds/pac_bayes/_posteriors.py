@@ -121,6 +121,8 @@ def optimal_posterior(
     rule = make_rule(divergence, distance, n_samples, delta, constants, catoni_c)
     shape = np.broadcast_shapes(risks.shape, prior.shape)
     l = np.broadcast_to(risks, shape).reshape(-1, n_members)
+    # Squares of differences must not underflow.
+    l = np.where(l < 1e-100, 0.0, l)
     p = np.broadcast_to(prior, shape).reshape(-1, n_members)
 
     gap = np.zeros(len(l))
@@ -173,11 +175,14 @@ def _prefix_moments(l, p):
     least = l[:, :1].copy()
     l = l - least
     mass = np.cumsum(p, axis=-1)
-    first = np.cumsum(p * l, axis=-1)
-    second = np.cumsum(p * l**2, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(mass > 0.0, first / mass, 0.0)
-        var = np.where(mass > 0.0, np.maximum(second / mass - mean**2, 0.0), 0.0)
+        mean = np.where(mass > 0.0, np.cumsum(p * l, axis=-1) / mass, 0.0)
+        # Member by member: the difference of second moment and squared mean cancels.
+        share = np.where(mass > 0.0, p / mass, 0.0)[:, 1:]
+        added = mass[:, :-1] * share * (l[:, 1:] - mean[:, :-1]) ** 2
+        var = np.zeros(l.shape)
+        var[:, 1:] = np.cumsum(added, axis=-1) / mass[:, 1:]
+        var = np.where(mass > 0.0, var, 0.0)
     after = np.concatenate([l[:, 1:], np.full((len(l), 1), np.inf)], axis=1)
     return least, l, after, mass, mean, var
 
@@ -253,9 +258,9 @@ def _chi2_curve(l, p, n_samples):
     def curve(t):
         risk, k = position(t)
         u = np.maximum(mean[k] - risk, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             excess = np.where(u > 0.0, u**2 / var[k], 0.0)
-        return risk + l[0], (1.0 + excess) / mass[k]
+            return risk + l[0], (1.0 + excess) / mass[k]
 
     def posterior(t):
         if t == 0.0:

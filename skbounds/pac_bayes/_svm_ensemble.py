@@ -150,15 +150,19 @@ class PACBayesSVMEnsemble(CertifiedVote):
     vote_bound_ : float
         With probability ``1 - delta``, the risk of `predict` is at most this.
     occam_bound_ : float
-        With probability ``1 - delta``, the risk of the member with the least exact
-        limit is at most this.
+        With probability ``1 - delta``, the risk of ``estimators_[best_index_]`` is at
+        most this.
+    best_index_ : int
+        The member with the least limit of its own.
     bound_terms_ : dict
-        Every bound that was computed, by name, and the level ``"delta"`` of each.
+        Every bound that was computed, by name, and the level ``"delta"`` of each. Those
+        called "vote" are about `predict`, those called "gibbs" about
+        `predict_randomized`.
     catoni_c_ : float, ndarray or None
         The constant in Catoni's bound (progressive: one per block).
     certified_object_ : {'vote', 'gibbs'}
         Which bound makes the tighter claim on what `predict` returns: the vote's own,
-        or twice the bound of the Gibbs classifier.
+        or twice the bound of drawing one of its voters.
     certified_ : bool
         Whether the bounds hold for the fitted members: not after ``refit=True``.
     n_certification_ : int
@@ -609,7 +613,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
             found, path = self._fit_order(X, codes, order, sizes, Cs, level, rng)
             blocks += found
             paths.append(path)
-        evidence = MixtureEvidence(blocks, self.n_orders)
+        evidence = MixtureEvidence(blocks, self.n_orders, self.posterior == "bound")
         for name in ("Cs", "cv_errors", "n_iter", "capped"):
             values = np.concatenate([block[name] for block in blocks])
             setattr(self, f"{name}_", values)

@@ -198,13 +198,15 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         terms = evidence.terms(level, len(self.classes_))
         self.bound_terms_ = {"delta": level, **terms}
         risk, vote = evidence.risk_bound(level), evidence.vote_bound(level)
+        members = evidence.member_bounds(level)
+        self.best_index_ = int(np.argmin(members))
         fixed = evidence.vote_errors is not None
-        self.certified_object_ = "vote" if fixed and vote <= 2.0 * risk else "gibbs"
+        by_itself = fixed and vote <= evidence.vote_bound_by_gibbs(level)
+        self.certified_object_ = "vote" if by_itself else "gibbs"
         self.certified_ = certified
+        bounds = (risk, vote, float(np.min(members)))
         self.risk_bound_, self.vote_bound_, self.occam_bound_ = (
-            (min(1.0, risk), min(1.0, vote), min(1.0, evidence.occam_bound(level)))
-            if certified
-            else (float("nan"),) * 3
+            min(1.0, bound) if certified else float("nan") for bound in bounds
         )
         self._warn_of_weak_bounds()
 

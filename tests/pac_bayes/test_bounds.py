@@ -555,7 +555,7 @@ def test_evidence_of_blocks():
             {"risks": counts / rows, "prior": prior, "posterior": q, "n_rows": rows,
              "catoni_c": c, "counts": counts}
         )  # fmt: skip
-    evidence = MixtureEvidence(blocks, 2)
+    evidence = MixtureEvidence(blocks, 2, vote_is_posterior=True)
     assert evidence.n_rows == 80
     losses = [b["posterior"] @ b["risks"] for b in blocks]
     kls = [ref.kl_term(b["posterior"], b["prior"]) / 2 for b in blocks]
@@ -567,7 +567,12 @@ def test_evidence_of_blocks():
     expected = min(
         ref.occam_bound(b["counts"], b["n_rows"], delta / 4, b["prior"]) for b in blocks
     )
-    assert_allclose(evidence.occam_bound(delta), expected, rtol=1e-11)
+    assert_allclose(np.min(evidence.member_bounds(delta)), expected, rtol=1e-11)
+    # A vote with the priors' weights has the bound of drawing from the priors.
+    losses = [b["prior"] @ b["risks"] for b in blocks]
+    expected = ref.progressive_bound(weights, c, losses, np.zeros(4), delta, 80)
+    evidence = MixtureEvidence(blocks, 2, vote_is_posterior=False)
+    assert_allclose(evidence.vote_bound(delta), 2 * expected, rtol=1e-9)
     assert_allclose([evidence.prior.sum(), evidence.posterior.sum()], 1, rtol=1e-12)
 
 

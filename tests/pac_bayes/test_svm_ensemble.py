@@ -283,6 +283,25 @@ def test_ensemble_of_the_paper(divergence, distance, constants):
     assert_allclose(clf.bound_terms_["vote_tandem"], tandem, rtol=1e-7)
 
 
+def test_claims_on_the_vote_are_about_its_own_weights():
+    """A good member that the prior does not favour says nothing about the vote."""
+    X, y = twonorm(np.random.default_rng(32), 400, d=2)
+    X += 2.0 * y[:, None]
+    prior = [0.1, 0.9]
+    clf = fitted(X, y, Cs=[1.0, 1e-8], prior=prior, distance="kl", cert_size=0.5)
+    y_cert = y[clf.certification_indices_]
+    errors = np.sum(clf.predict(X[clf.certification_indices_]) != y_cert)
+    assert clf.risk_bound_ < 0.5 * errors / 200
+    assert clf.certified_object_ == "vote"
+    assert_allclose(
+        clf.bound_terms_["vote_twice_gibbs"],
+        2.0 * ref.bound(np.array(prior), clf.empirical_risks_, 200, 0.05, "kl", "kl",
+                        prior=np.array(prior)),
+        rtol=1e-7,
+    )  # fmt: skip
+    assert clf.best_index_ == 0
+
+
 def test_simultaneous_bounds_share_the_level():
     """Gibbs and vote get half of delta each; the best member comes for free."""
     X, y = twonorm(np.random.default_rng(10), 300)
@@ -328,7 +347,7 @@ def test_progressive_certificate_is_that_of_the_definition(n_orders):
     assert clf.n_certification_ == 160
     n_blocks = 4 * n_orders
     blocks = split_by_block(clf, n_blocks)
-    losses, kls = [], []
+    losses, kls, prior_losses = [], [], []
     for block, c in zip(blocks, clf.catoni_c_, strict=True):
         p, q = clf.prior_[block] * n_blocks, clf.posterior_[block] * n_blocks
         assert_allclose([p.sum(), q.sum()], 1.0)
@@ -336,12 +355,18 @@ def test_progressive_certificate_is_that_of_the_definition(n_orders):
         assert_allclose(q, tilted / tilted.sum(), atol=1e-9)
         losses.append(q @ clf.empirical_risks_[block])
         kls.append(ref.kl_term(q, p) / n_orders)
+        prior_losses.append(p @ clf.empirical_risks_[block])
+    weights = np.full(n_blocks, 1.0 / n_blocks)
     expected = ref.progressive_bound(
-        np.full(n_blocks, 1.0 / n_blocks), clf.catoni_c_, np.array(losses),
-        np.array(kls), 0.05, 160,
-    )  # fmt: skip
+        weights, clf.catoni_c_, np.array(losses), np.array(kls), 0.05, 160
+    )
     assert_allclose(clf.risk_bound_, expected, rtol=1e-6)
-    assert_allclose(clf.vote_bound_, min(1.0, 2.0 * clf.risk_bound_))
+    # The vote has the priors' weights, and twice the bound of drawing by them.
+    by_prior = ref.progressive_bound(
+        weights, clf.catoni_c_, np.array(prior_losses), 0.0 * weights, 0.05, 160
+    )
+    assert_array_equal(clf.vote_weights_, clf.prior_)
+    assert_allclose(clf.vote_bound_, min(1.0, 2.0 * by_prior), rtol=1e-6)
     assert_allclose(clf.gibbs_risk_, np.mean(losses))
     limits = [
         ref.binomial_tail_bound(round(risk * 40), 40, 0.05 * p)
