@@ -1,7 +1,7 @@
 """Certificate, error and time of the PAC-Bayes SVM ensemble beside a grid search.
 
-Claims, for ``PACBayesSVMEnsemble()`` with nothing set but the seed of its split, on
-average over six data sets:
+Asks whether, for ``PACBayesSVMEnsemble()`` with nothing set but the seed of its split,
+on average over six data sets,
 
 - the certificate of its vote is at most .90 of what five lines of code certify: train
   on half of the rows with each C, take the C with the least error e on the other m
@@ -10,8 +10,8 @@ average over six data sets:
 - the error of its vote is within .006 of ``GridSearchCV(SVC(), {"C": ...}, cv=5)``,
   which certifies nothing;
 
-and it takes at most a fifteenth of the grid search's time at n = 240 to 1500 rows, and
-a ninth at n = 5000.
+and whether it takes at most a fifteenth of the grid search's time at n = 240 to 1500
+rows, and a ninth at n = 5000. The table says what holds and what does not.
 
 The six are wdbc (from scikit-learn), bupa, ionosphere, mammographic, pima and 2000
 random rows of spambase (from KEEL). The defaults were chosen on them, on other splits.
@@ -24,7 +24,7 @@ means ±2 / sqrt(20)) with 5000 rows to fit and 2000 to test is for the time.
 scaler fitted on those n rows (the certificates are so to say for standardised rows; the
 scaler sees no labels). Seeds 0 to 9, for sets of more than 1000 rows 0 to 4, for
 twonorm 0 only. As means over so few seeds turned out to be too coarse to tell whether
-the claims hold, three times as many further seeds were added, reported by themselves.
+this is so, three times as many further seeds were added, reported by themselves.
 All use C = logspace(-2, 3, 20), gamma="scale" and delta = .05. The
 paper's ensemble is ``PACBayesSVMEnsemble(prior="uniform", posterior="bound",
 cert_size=0.5, divergence="chi2", distance=...)`` with exact constants.

@@ -98,9 +98,39 @@ def _mark(beta, low, high, rise, fall):
 
 
 @_compile()
+def _raise_bounds(C, weight, low, high, beta, v, beta_seen, outputs):
+    """Set the bounds for a larger C, and stretch the solution along its ray.
+
+    The best factor is y'beta / beta'K beta; it is exact where all entries are at their
+    bounds. Everything linear in beta is scaled along.
+    """
+    linear, quadratic, room = 0.0, 0.0, np.inf
+    for t in range(len(beta)):
+        bound = C * weight[t]
+        low[t], high[t] = min(bound, 0.0), max(bound, 0.0)
+        y = 1.0 if bound > 0.0 else -1.0
+        linear += y * beta[t]
+        quadratic += beta[t] * (y - v[t])
+        if beta[t] != 0.0:
+            room = min(room, bound / beta[t])
+    if not quadratic > 0.0:
+        return
+    scale = min(max(1.0, linear / quadratic), room)
+    for t in range(len(beta)):
+        y = 1.0 if weight[t] > 0.0 else -1.0
+        v[t] = y - scale * (y - v[t])
+        # Rounding must not carry an entry over its bound.
+        beta[t] = min(max(scale * beta[t], low[t]), high[t])
+        beta_seen[t] *= scale
+    for t in range(len(outputs)):
+        outputs[t] *= scale
+
+
+@_compile()
 def solve(
-    pool, slot_of, stamp, clock, diagonal, segments, low, high, beta, v, work, settings
-):
+    pool, slot_of, stamp, clock, diagonal, segments, weight, beta, v, beta_seen,
+    outputs, work, settings,
+):  # fmt: skip
     """Improve beta until no pair violates optimality by more than the tolerance.
 
     Parameters
@@ -113,13 +143,18 @@ def solve(
     diagonal : ndarray of shape (n,)
         The diagonal of K.
     segments : ndarray of int of shape (n_segments, 3)
-    low, high : ndarrays of shape (n_problem,)
+    weight : ndarray of shape (n_problem,)
+        Factor of C for each entry, with the sign of its class: the bounds are 0 and
+        C times this.
     beta, v : ndarrays of shape (n_problem,)
         Updated in place.
-    work : ndarray of shape (4, n_problem)
-        Scratch; its last line must be zero.
-    settings : ndarray of shape (4,)
-        Tolerance, most iterations; iterations so far and the bias are written to it.
+    beta_seen, outputs : ndarrays
+        See `update_outputs`; scaled with beta.
+    work : ndarray of shape (6, n_problem)
+        Scratch, kept until the solution is found; its last line must be zero.
+    settings : ndarray of shape (6,)
+        C, tolerance, most iterations; 0 for a C that was not begun yet. Iterations so
+        far and the bias are written to the last two.
 
     Returns
     -------
@@ -128,10 +163,13 @@ def solve(
     """
     pool, slot_of, diagonal = borrow(pool), borrow(slot_of), borrow(diagonal)
     segments, beta, v, work = borrow(segments), borrow(beta), borrow(v), borrow(work)
-    low, high, stamp = borrow(low), borrow(high), borrow(stamp)
-    rise, fall, gains, zeros = work[0], work[1], work[2], work[3]
+    stamp, low, high, rise, fall = borrow(stamp), work[0], work[1], work[2], work[3]
+    gains, zeros = work[4], work[5]
+    if settings[3] == 0.0:
+        _raise_bounds(settings[0], weight, low, high, beta, v, beta_seen, outputs)
+        settings[3] = 1.0
     _mark(beta, low, high, rise, fall)
-    tolerance, most = settings[0], settings[1]
+    tolerance, most = settings[1], settings[2]
     slot_i, slot_j, step = 0, 0, 0.0
     while True:
         v_i, v_least, column_i, first_i, block_i = -_FAR, _FAR, 0, 0, 0
@@ -148,7 +186,7 @@ def solve(
             if top > v_i:
                 v_i, column_i, first_i, block_i = top, column, first, first + block
             v_least = min(v_least, bottom)
-        if v_i - v_least <= tolerance or settings[2] >= most:
+        if v_i - v_least <= tolerance or settings[4] >= most:
             break
         i = block_i + _position(v[block_i:], rise[block_i:], v_i)
         row_i = column_i + i - first_i
@@ -196,41 +234,14 @@ def solve(
             beta[j : j + 1], low[j : j + 1], high[j : j + 1],
             rise[j : j + 1], fall[j : j + 1],
         )  # fmt: skip
-        settings[2] += 1.0
+        settings[4] += 1.0
     total, count = 0.0, 0
     for t in range(len(beta)):
         if low[t] < beta[t] < high[t]:
             total += v[t]
             count += 1
-    settings[3] = total / count if count else 0.5 * (v_i + v_least)
+    settings[5] = total / count if count else 0.5 * (v_i + v_least)
     return DONE
-
-
-@_compile()
-def warm_start(low, high, beta, v, beta_seen, outputs):
-    """Stretch the solution for smaller bounds along its ray, within the new bounds.
-
-    The best factor is y'beta / beta'K beta; it is exact where all entries are at their
-    bounds. Everything linear in beta is scaled along.
-    """
-    linear, quadratic, room = 0.0, 0.0, np.inf
-    for t in range(len(beta)):
-        y = 1.0 if high[t] > 0.0 else -1.0
-        linear += y * beta[t]
-        quadratic += beta[t] * (y - v[t])
-        if beta[t] != 0.0:
-            room = min(room, (high[t] - low[t]) / abs(beta[t]))
-    if not quadratic > 0.0:
-        return
-    scale = min(max(1.0, linear / quadratic), room)
-    for t in range(len(beta)):
-        y = 1.0 if high[t] > 0.0 else -1.0
-        v[t] = y - scale * (y - v[t])
-        # Rounding must not carry an entry over its bound.
-        beta[t] = min(max(scale * beta[t], low[t]), high[t])
-        beta_seen[t] *= scale
-    for t in range(len(outputs)):
-        outputs[t] *= scale
 
 
 @_compile()

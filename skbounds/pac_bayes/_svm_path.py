@@ -56,7 +56,7 @@ class PairProblem:
         self.v = np.repeat([-1.0, 1.0], sizes)
         # The signed factor of C: one of the two bounds, the other being 0.
         self.weight = self.v * np.repeat(weights, sizes)
-        self.work = np.zeros((4, len(self.beta)))
+        self.work = np.zeros((6, len(self.beta)))
         self.segments, self.solver_rows = _number(pieces), rows
         if rows.complete and len(self.beta) <= _COMPACT:
             self.segments = _number([(0, len(self.beta))])
@@ -67,21 +67,19 @@ class PairProblem:
 
     def advance(self, C: float, tol: float, max_iter: float) -> tuple[int, bool]:
         """Solve for a larger C; return the number of iterations, and if capped."""
-        bound = C * self.weight
-        low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
         most, rows = max_iter * len(self.beta), self.solver_rows
-        settings = np.array([tol, most, 0.0, 0.0])
-        _smo.warm_start(low, high, self.beta, self.v, self.beta_seen, self.outputs)
+        settings = np.array([C, tol, most, 0.0, 0.0, 0.0])
         while True:
             missing = _smo.solve(
                 rows.pool, rows.slot_of, rows.stamp, rows.clock, rows.diagonal,
-                self.segments, low, high, self.beta, self.v, self.work, settings,
+                self.segments, self.weight, self.beta, self.v, self.beta_seen,
+                self.outputs, self.work, settings,
             )  # fmt: skip
             if missing == _smo.DONE:
                 break
-            rows.load(missing, self._promising(low, high))
-        self.bias = settings[3]
-        return int(settings[2]), settings[2] >= most
+            rows.load(missing, self._promising())
+        self.bias = settings[5]
+        return int(settings[4]), settings[4] >= most
 
     def decide(self) -> np.ndarray:
         """Return the decision values of the targets, up to date."""
@@ -100,8 +98,9 @@ class PairProblem:
         used = np.flatnonzero(self.beta)
         return self.row_numbers[used], self.beta[used]
 
-    def _promising(self, low, high):
+    def _promising(self):
         """Return rows that will probably be in a working pair soon."""
+        low, high = self.work[:2]
         up = np.where(self.beta < high, self.v, -np.inf)
         down = np.where(self.beta > low, self.v, np.inf)
         best = np.concatenate([np.argsort(-up)[:32], np.argsort(down)[:32]])
