@@ -306,7 +306,8 @@ NOTES = """Where ours differ, and why:
 
 - Features. kernlab's ksvm standardises them unless told not to. Yet taken as they are
   they give the paper's bounds on wdbc, mammographic and spambase nearly, and what
-  standardised ones give is too good: far too good on spambase.
+  standardised ones give is too good: far too good on spambase. They come
+  first here because of this comparison.
 - Rows. KEEL's spambase has 4 rows less, its ionosphere lacks a constant column, and
   mushroom has 92 indicators here, 116 there. bupa's class counts are the paper's only
   with the labels of `drinks` (see the script).
