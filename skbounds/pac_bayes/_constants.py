@@ -15,7 +15,9 @@ from scipy.special import gammaincc, xlogy
 # ln J(m) / m for the linear distance: l + ln(1 - l (1 - 1/e)) at l = 1 / (e - 1).
 LINEAR_KL_RATE = 1.0 / np.expm1(1.0) + np.log1p(-np.exp(-1.0))
 
+# Beyond it 1 - r is below rounding.
 _LARGEST_BUDGET = 1e4
+# Below it a probability counts as zero.
 _LEAST_RISK = 1e-300
 
 # Printed constants exist for no larger number of rows (Table 5).
@@ -34,42 +36,58 @@ def invert_upper(q: ArrayLike, c: ArrayLike) -> np.ndarray:
     -------
     r : ndarray
     """
-    # Beyond the largest budget r is 1 to the last bit; below the least q, q is 0.
-    q, c = np.asarray(q, dtype=np.float64), np.minimum(c, _LARGEST_BUDGET)
-    inside = np.asarray((q > _LEAST_RISK) & (q < 1.0) & (c > 0.0))
-    r = np.where(q > _LEAST_RISK, q, np.maximum(q, -np.expm1(-c)))
-    if not inside.any():
-        return r
-    q, c = q[inside], c[inside]
-    # With 1 - r = (1 - q) e^w, kl is convex and decreasing in w <= 0, so that Newton's
-    # method from a point with kl >= c never overshoots. Two such points: kl is at
-    # least 2 (r - q)^2, and at least q ln q - (1 - q) w.
-    start = np.minimum(np.sqrt(0.5 * c), 1.0)
-    with np.errstate(divide="ignore"):
-        w = np.log1p(-np.minimum(start / (1.0 - q), 1.0))
-    w = np.maximum(w, (xlogy(q, q) - c) / (1.0 - q))
-    active = np.arange(len(q))
-    for _ in range(200):
-        u, p, budget = w[active], q[active], c[active]
-        drop = -(1.0 - p) * np.expm1(u)
-        value = -p * np.log1p(drop / p) - (1.0 - p) * u
-        slope = (1.0 - p) * (p * np.exp(u) / (p + drop) - 1.0)
-        # At u = 0 the slope vanishes: the budget is below rounding.
-        step = np.where(slope < 0.0, (budget - value) / np.minimum(slope, -1e-300), 0)
-        moved = np.minimum(u + np.maximum(step, 0.0), 0.0)
-        w[active] = moved
-        active = active[moved - u > 1e-15 * np.abs(u)]
-        if not len(active):
-            break
-    r[inside] = np.minimum(q - (1.0 - q) * np.expm1(w), 1.0)
-    return r
+    q = np.asarray(q, dtype=np.float64)
+    c = np.minimum(c, _LARGEST_BUDGET)
+    w = _log_shrinkage(q, 1.0 - q, c)
+    # Where q is as good as zero, to the last digit of small budgets.
+    return np.where(
+        q > _LEAST_RISK,
+        np.minimum(q - (1.0 - q) * np.expm1(w), 1.0),
+        np.maximum(q, -np.expm1(-c)),
+    )
 
 
 def invert_lower(q: ArrayLike, c: ArrayLike) -> np.ndarray:
     """Return inf{r <= q : kl(q || r) <= c}."""
-    q, c = np.asarray(q, dtype=np.float64), np.asarray(c, dtype=np.float64)
-    r = np.minimum(q, 1.0 - invert_upper(1.0 - q, c))
-    return np.where(c > 0.0, r, q)
+    q = np.asarray(q, dtype=np.float64)
+    c = np.minimum(c, _LARGEST_BUDGET)
+    return q * np.exp(_log_shrinkage(1.0 - q, q, c))
+
+
+def _log_shrinkage(q, rest, c) -> np.ndarray:
+    """Return ln((1 - r) / (1 - q)) for the largest r with kl(q || r) <= c.
+
+    `rest` is 1 - q, which the caller may know to more digits.
+    """
+    # For q = 0 all of kl is -ln(1 - r); for q = 1 there is nothing above.
+    w = np.where(rest > 0.0, -c, 0.0)
+    inside = np.asarray((q > _LEAST_RISK) & (rest > 0.0) & (c > 0.0))
+    if not inside.any():
+        return w
+    q, rest, c = q[inside], rest[inside], c[inside]
+    # With 1 - r = (1 - q) e^w, kl is convex and decreasing in w <= 0, so that Newton's
+    # method from a point with kl >= c never overshoots. Two such points: kl is at
+    # least 2 (r - q)^2, and at least q ln q - (1 - q) w.
+    start = np.minimum(np.sqrt(0.5 * c), 1.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        first = np.log1p(-np.minimum(start / rest, 1.0))
+        u = np.maximum(first, (xlogy(q, q) - c) / rest)
+    u = np.maximum(u, -1e300)
+    active = np.arange(len(q))
+    for _ in range(200):
+        at, p, other, budget = u[active], q[active], rest[active], c[active]
+        drop = -other * np.expm1(at)
+        value = -p * np.log1p(drop / p) - other * at
+        slope = other * (p * np.exp(at) / (p + drop) - 1.0)
+        # At 0 the slope vanishes: the budget is below rounding.
+        step = np.where(slope < 0.0, (budget - value) / np.minimum(slope, -1e-300), 0)
+        moved = np.minimum(at + np.maximum(step, 0.0), 0.0)
+        u[active] = moved
+        active = active[moved - at > 1e-15 * np.abs(at)]
+        if not len(active):
+            break
+    w[inside] = u
+    return w
 
 
 @lru_cache(maxsize=4096)

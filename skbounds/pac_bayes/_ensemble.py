@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -87,7 +89,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         Number of jobs over members and folds.
     random_state : int, RandomState instance or None, default=None
         Source of the split and the folds. Members without a random state of their own
-        get one drawn from it, the same for all.
+        get one drawn from it.
 
     Attributes
     ----------
@@ -127,7 +129,8 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         The constant in Catoni's bound.
     certified_object_ : {'vote', 'gibbs'}
         Which bound makes the tighter claim on what `predict` returns: the vote's own,
-        or twice the bound of drawing one of its voters.
+        or twice the bound of drawing one of its voters. The smaller of two bounds is
+        valid at ``2 * delta`` unless `simultaneous`.
     certified_ : bool
         Whether the bounds hold for the fitted members.
     n_certification_ : int
@@ -306,11 +309,10 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         members = self._check_members()
         X, y = self._check_data(X, y)
         frozen = np.array([isinstance(member, FrozenEstimator) for member in members])
-        known = [np.unique(y)] + [
-            member.classes_
-            for member, is_frozen in zip(members, frozen, strict=True)
-            if is_frozen and hasattr(member, "classes_")
-        ]
+        known = [m.classes_ for m in itertools.compress(members, frozen)]
+        if X_cert is not None or not frozen.all():
+            # Rows that only certify must not decide what the vote may say.
+            known.append(np.unique(y))
         self.classes_ = np.unique(np.concatenate(known))
         if len(self.classes_) < 2:
             raise ValueError(
@@ -321,13 +323,15 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         if not isinstance(self.prior, str):
             given_prior = check_probabilities("prior", self.prior, len(members))
         rng = check_random_state(self.random_state)
-        codes = np.searchsorted(self.classes_, y)
+        codes = _encode(y, self.classes_)
         train, cert, X_cert, cert_codes = self._split(
             X, codes, X_cert, y_cert, frozen.all(), rng
         )
         keys = _row_keys(X)[train]
-        train = train[np.lexsort((codes[train], keys))]
-        members = _with_seed(members, rng.randint(np.iinfo(np.int32).max))
+        # Whatever the order in which the rows came, and yet in no order: members may
+        # have folds of their own.
+        train = rng.permutation(train[np.lexsort((codes[train], keys))])
+        members = _with_seeds(members, rng.randint(np.iinfo(np.int32).max))
         errors = np.full(len(members), np.nan)
         if len(train) and given_prior is None and self.prior == "cv":
             errors = self._count_errors(X, codes, train, members, frozen, rng)
@@ -377,7 +381,11 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         labels = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_predict)(member, X) for member in chosen
         )
-        return np.column_stack([_encode(part, self.classes_) for part in labels])
+        codes = np.column_stack([_encode(part, self.classes_) for part in labels])
+        if (codes < 0).any():
+            bad = chosen[int(np.argmax((codes < 0).any(axis=0)))]
+            raise ValueError(f"A member predicts labels that are not classes: {bad!r}.")
+        return codes
 
     # ---------------------------------------------------------------- steps of fit
 
@@ -393,10 +401,28 @@ class PACBayesEnsembleClassifier(CertifiedVote):
                 )
             if not is_classifier(member):
                 raise ValueError(f"estimators must be classifiers; got {member!r}.")
+            if isinstance(member, FrozenEstimator) and not hasattr(member, "classes_"):
+                raise ValueError(
+                    f"A frozen member must be fitted and have classes_; got {member!r}."
+                )
+        names = [name for name, _ in self._named_members()]
+        taken = set(super().get_params(deep=False))
+        if len(set(names)) < len(names) or any(
+            "__" in name or name in taken for name in names
+        ):
+            raise ValueError(
+                "Names of members must differ from one another and from the "
+                f"parameters, and have no '__'; got {names!r}."
+            )
         return members
 
     def _check_data(self, X, y):
         X = self._check_table(X, reset=True)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None"
+            )
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
@@ -415,7 +441,6 @@ class PACBayesEnsembleClassifier(CertifiedVote):
                 X,
                 accept_sparse="csr" if inputs.sparse else False,
                 dtype=None,
-                accept_large_sparse=False,
                 ensure_all_finite=not inputs.allow_nan,
                 estimator=self,
             )
@@ -554,20 +579,26 @@ def _row_keys(X) -> np.ndarray:
     return content_keys(rows, False)
 
 
-def _with_seed(members, seed):
-    """Return clones of the members in which no random state is None."""
-    result = []
+def _with_seeds(members, seed):
+    """Return clones of the members in which no random state is None.
+
+    Copies of one member get seeds of their own; the order of the list plays no part.
+    """
+    result, copies = [], Counter()
     for member in members:
         if isinstance(member, FrozenEstimator):
             result.append(member)
             continue
         member = clone(member)
+        number = copies[repr(member)]
+        copies[repr(member)] += 1
+        own_seed = (seed + 7919 * number) % np.iinfo(np.int32).max
         unset = [
             key
             for key, value in member.get_params(deep=True).items()
             if value is None and key.rpartition("__")[2] == "random_state"
         ]
-        result.append(member.set_params(**dict.fromkeys(unset, seed)))
+        result.append(member.set_params(**dict.fromkeys(unset, own_seed)))
     return result
 
 

@@ -51,8 +51,14 @@ class Kernel:
 
     def between(self, A, B):
         """Return the kernel matrix of two sets of rows, already scaled."""
+        # Training checks that the values are finite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._between(A, B)
+
+    def _between(self, A, B):
         if callable(self.name):
-            K = np.asarray(self.name(A, B), dtype=np.float64)
+            K = self.name(A, B)
+            K = np.asarray(K.toarray() if issparse(K) else K, dtype=np.float64)
             if K.shape != (A.shape[0], B.shape[0]):
                 raise ValueError(
                     "kernel must return a matrix of shape "
@@ -93,6 +99,16 @@ def check_kernel_matrix(K) -> None:
         ) from None
 
 
+def _check_finite(K):
+    """Return kernel values if none is NaN or infinite: the solver assumes it."""
+    if not np.isfinite(K).all():
+        raise ValueError(
+            "The kernel gives NaN or infinite values on these rows. Scale the features "
+            "(standardize=True) or choose a smaller degree, coef0 or gamma."
+        )
+    return K
+
+
 class KernelRows:
     """Rows of a kernel matrix: all of them if they fit, else the recently used ones.
 
@@ -103,29 +119,36 @@ class KernelRows:
         Rows, scaled; for a precomputed kernel its matrix.
     cache_size : float
         Memory for rows, in MB.
+    order : ndarray of int of shape (n,) or None
+        Order in which the pool has the rows of X; None: as they are.
     """
 
-    def __init__(self, kernel, X, cache_size):
+    def __init__(self, kernel, X, cache_size, order=None):
         self.n_rows = n = X.shape[0]
-        self.kernel, self.X = kernel, X
         self.clock = np.zeros(1, dtype=np.int64)
-        fitting = int(cache_size * 2**20 / (8 * n))
-        self.complete = kernel.name == "precomputed" or fitting >= n
+        fitting = int(min(cache_size * 2**20 / (8 * n), n))
+        self.complete = fitting == n
         if self.complete:
             matrix = X if kernel.name == "precomputed" else kernel.between(X, X)
+            matrix = _check_finite(matrix)
+            if order is not None:
+                matrix = matrix[np.ix_(order, order)]
             self.pool = np.ascontiguousarray(matrix, dtype=np.float64)
             self.slot_of = np.arange(n)
             self.diagonal = self.pool.diagonal().copy()
             self.stamp = np.zeros(n, dtype=np.int64)
             return
+        self.kernel, self.X = kernel, X if order is None else X[order]
         n_slots = max(4 * _BATCH, fitting)
         self.pool = np.zeros((n_slots, n))
         self.slot_of = np.full(n, -1)
         self.row_of = np.full(n_slots, -1)
         self.stamp = np.zeros(n_slots, dtype=np.int64)
-        self.diagonal = np.concatenate(
-            [kernel.between(X[b], X[b]).diagonal() for b in row_blocks(n, _BATCH)]
-        )
+        diagonals = [
+            kernel.between(self.X[b], self.X[b]).diagonal()
+            for b in row_blocks(n, _BATCH)
+        ]
+        self.diagonal = _check_finite(np.concatenate(diagonals))
 
     def load(self, row, wanted=()):
         """Bring a row into the pool, and others if they are not there yet.
@@ -143,7 +166,7 @@ class KernelRows:
         slots = np.argpartition(self.stamp, len(rows))[: len(rows)]
         evicted = self.row_of[slots]
         self.slot_of[evicted[evicted >= 0]] = -1
-        self.pool[slots] = self.kernel.between(self.X[rows], self.X)
+        self.pool[slots] = _check_finite(self.kernel.between(self.X[rows], self.X))
         self.row_of[slots], self.slot_of[rows] = rows, slots
         self.clock[0] += 1
         self.stamp[slots] = self.clock[0]

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds.pac_bayes._svm_path import vote
@@ -56,7 +57,9 @@ class SVMPath:
             for k, (start, stop) in enumerate(
                 zip(self.class_starts[:-1], self.class_starts[1:], strict=True)
             ):
-                columns = dual[:, :, start:stop].reshape(-1, stop - start)
+                columns = dual[:, :, start:stop].reshape(
+                    n_members * n_lines, stop - start
+                )
                 part[k] = (K[:, start:stop] @ columns.T).reshape(part[k].shape)
             out = np.empty((len(K), n_members, len(self.pairs)))
             for p, (a, b) in enumerate(self.pairs):
@@ -218,7 +221,8 @@ class SVMMember(ClassifierMixin, BaseEstimator):
         decision : ndarray
             As ``SVC`` with ``decision_function_shape="ovr"``.
         """
-        scores = self._path.class_scores(self._check(X), [self._index])[:, 0]
+        X = self._check(X)
+        scores = self._path.class_scores(X, [self._index])[:, 0]
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X):
@@ -234,10 +238,11 @@ class SVMMember(ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             Predicted labels.
         """
-        codes = self._path.codes(self._check(X), [self._index])[:, 0]
-        return self.classes_[codes]
+        X = self._check(X)
+        return self.classes_[self._path.codes(X, [self._index])[:, 0]]
 
     def _check(self, X):
+        check_is_fitted(self, "classes_")
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(

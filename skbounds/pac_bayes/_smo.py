@@ -84,7 +84,7 @@ def _position(values, others, wanted):
             found |= part[t] + other[t] == wanted
         start += _STRIDE
     t = start - _STRIDE if found else start
-    while values[t] + others[t] != wanted:
+    while t < len(values) - 1 and values[t] + others[t] != wanted:
         t += 1
     return t
 

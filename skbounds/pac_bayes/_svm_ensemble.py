@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -82,7 +82,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
         that minimise the bound of the Gibbs classifier on the certification rows, as in
         the paper; then only twice that bound covers the vote.
     divergence : {'kl', 'chi2'}, default='kl'
-        Divergence in the bound of the Gibbs classifier, see `pac_bayes_bound`.
+        Divergence in the bound of the Gibbs classifier, see `pac_bayes_bound`. The
+        progressive scheme has Catoni's only.
     distance : {'catoni', 'linear', 'squared', 'kl', 'lambda'}, default='catoni'
         Distance in it. The constant of ``'catoni'`` is fixed by the inner folds.
     delta : float, default=0.05
@@ -91,7 +92,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         Whether all bounds are to hold together with probability ``1 - delta``: Gibbs
         classifier and vote then get half of it each.
     constants : {'exact', 'classical', 'paper'}, default='exact'
-        Constants of the bound, see `pac_bayes_bound`.
+        Constants of the bound, see `pac_bayes_bound`; Catoni's has none.
     n_start : float, default=0.5
         Progressive scheme: share of the rows, in (0, 1), before the first block.
     n_blocks : int, default=4
@@ -110,7 +111,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         another classifier: certificates hold all the same.
     max_iter_per_C : int or None, default=10
         Most iterations of the solver for one value of C, as a multiple of the number of
-        rows. None: no limit.
+        rows. None: no limit, which on features of large scale may take for ever.
     early_end : bool, default=True
         Whether inner cross-validation ends when larger values of C cannot get weight.
     cache_size : float, default=200
@@ -128,8 +129,10 @@ class PACBayesSVMEnsemble(CertifiedVote):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     estimators_ : list of classifiers
-        The fitted members with prior weight, each with the attributes of a fitted
-        ``SVC``. The arrays below have one entry for each.
+        The fitted members, each with the attributes of a fitted ``SVC``: one for each
+        value of C, with ``prior="cv"`` only for those with weight; in the progressive
+        scheme such members of each block of each order. The arrays below have one entry
+        for each.
     Cs_ : ndarray of shape (n_members,)
         Their values of C.
     vote_weights_ : ndarray of shape (n_members,)
@@ -162,13 +165,15 @@ class PACBayesSVMEnsemble(CertifiedVote):
         The constant in Catoni's bound (progressive: one per block).
     certified_object_ : {'vote', 'gibbs'}
         Which bound makes the tighter claim on what `predict` returns: the vote's own,
-        or twice the bound of drawing one of its voters.
+        or twice the bound of drawing one of its voters. The smaller of two bounds is
+        valid at ``2 * delta`` unless `simultaneous`.
     certified_ : bool
         Whether the bounds hold for the fitted members: not after ``refit=True``.
     n_certification_ : int
         Number of certification rows.
     train_indices_ : ndarray of int of shape (n_train,)
-        The rows given to `fit` that train.
+        The rows given to `fit` that train some member; all with ``refit=True``, and
+        `X_cert` as well, whose rows `support_` numbers after those of X.
     certification_indices_ : ndarray of int of shape (n_certifying,)
         Those that certify; none if `X_cert` was given. The two overlap in the
         progressive scheme.
@@ -347,6 +352,12 @@ class PACBayesSVMEnsemble(CertifiedVote):
             Fitted estimator.
         """
         check_pair(self.divergence, self.distance)
+        pair = (self.divergence, self.distance)
+        if self.scheme == "progressive" and pair != ("kl", "catoni"):
+            raise ValueError(
+                "scheme='progressive' has one bound: divergence must be 'kl' and "
+                f"distance 'catoni'; got {pair!r}."
+            )
         # One memory layout, so that rounding does not depend on where X came from.
         X, y = validate_data(
             self,
@@ -486,15 +497,15 @@ class PACBayesSVMEnsemble(CertifiedVote):
             return Cs, None
         if self.scheme == "progressive":
             raise ValueError(
-                "scheme='progressive' learns its priors: prior must be 'cv'; got an "
+                "With scheme='progressive', prior must be 'cv' or 'uniform'; got an "
                 "array."
             )
         return Cs, check_probabilities("prior", self.prior, len(Cs))
 
     # ---------------------------------------------------------------- schemes
 
-    def _trainer(self, X, codes, rows):
-        """Return the trainer on some rows of X."""
+    def _trainer(self, X, codes, rows, n_known=None):
+        """Return the trainer on some rows of X, of which the first are known."""
         limit = np.inf if self.max_iter_per_C is None else float(self.max_iter_per_C)
         options = SVMOptions(
             kernel=self.kernel,
@@ -505,21 +516,22 @@ class PACBayesSVMEnsemble(CertifiedVote):
             class_weight=self.class_weight,
             tol=self.tol,
             max_iter=limit,
-            early_end=self.early_end,
             cache_size=self.cache_size,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
         part = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
-        return SVMTrainer(part, codes[rows], rows, self.classes_, options, X.shape[1])
+        return SVMTrainer(
+            part, codes[rows], rows, self.classes_, options, X.shape[1], n_known
+        )
 
-    def _n_folds(self, codes):
+    def _n_folds(self, codes, warn=True):
         """Return the number of inner folds; 0 where a class has only one row."""
         smallest = int(np.bincount(codes, minlength=len(self.classes_)).min())
         n_folds = min(self.inner_cv, smallest)
         if n_folds >= 2:
             return n_folds
-        if isinstance(self.prior, str) and self.prior == "cv":
+        if warn and isinstance(self.prior, str) and self.prior == "cv":
             warn_user(
                 "The prior is uniform: a class has only one row in the training part, "
                 "too few for inner folds."
@@ -546,7 +558,9 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 trainer.codes, trainer.keys, trainer.class_order, n_folds, rng
             )
             trainer.arrange(folds, n_folds)
-            errors = trainer.cross_validate(Cs, self.prior_eta)
+            # A given prior may have its mass where the path would not come.
+            early_end = self.early_end and learned
+            errors = trainer.cross_validate(Cs, self.prior_eta, early_end)
         else:
             trainer.arrange(np.zeros(len(train), dtype=np.intp), 1)
         if learned and n_folds:
@@ -564,10 +578,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         m = len(cert_codes)
         catoni_c = None
         if self.distance == "catoni" and n_folds:
-            # The path may have ended before some members of a given prior.
-            known = np.isfinite(self.cv_errors_)
-            expected = prior[known] @ self.cv_errors_[known] / prior[known].sum()
-            guess = (expected + 0.5) / (len(train) + 1.0)
+            guess = (prior @ self.cv_errors_ + 0.5) / (len(train) + 1.0)
             catoni_c = catoni_constant(guess, m, m, level)
         cert_votes = path.codes(X_cert)
         evidence = weigh_members(
@@ -601,6 +612,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         sizes = np.full(self.n_blocks, m // self.n_blocks)
         sizes[: m % self.n_blocks] += 1
         order, blocks, paths = None, [], []
+        trains, certifies = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         for j in range(self.n_orders):
             # Every other order is the one before reversed: with n_start = 1/2, each row
             # then certifies in one of the two.
@@ -610,26 +622,29 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 self.classes_,
                 f"The first part (n_start={self.n_start!r}) of a random order",
             )
-            found, path = self._fit_order(X, codes, order, sizes, Cs, level, rng)
+            found, path = self._fit_order(
+                X, codes, order, sizes, Cs, level, rng, is_first=j == 0
+            )
             blocks += found
             paths.append(path)
+            trains[order[: n - sizes[-1]]] = True
+            certifies[order[n_start:]] = True
         evidence = MixtureEvidence(blocks, self.n_orders, self.posterior == "bound")
         for name in ("Cs", "cv_errors", "n_iter", "capped"):
             values = np.concatenate([block[name] for block in blocks])
             setattr(self, f"{name}_", values)
         self.catoni_c_ = evidence.catoni_c
         self._paths_ = paths
-        self.train_indices_ = np.arange(n)
-        certified = order[n_start:] if self.n_orders == 1 else np.arange(n)
-        self.certification_indices_ = np.sort(certified)
+        self.train_indices_ = np.flatnonzero(trains)
+        self.certification_indices_ = np.flatnonzero(certifies)
         return evidence
 
-    def _fit_order(self, X, codes, order, sizes, Cs, level, rng):
+    def _fit_order(self, X, codes, order, sizes, Cs, level, rng, is_first):
         """Run through one order; return what its blocks say, and all its members."""
         m = int(sizes.sum())
         n_start = len(order) - m
-        trainer = self._trainer(X, codes, order)
-        n_folds = self._n_folds(trainer.codes[:n_start])
+        trainer = self._trainer(X, codes, order, n_start)
+        n_folds = self._n_folds(trainer.codes[:n_start], warn=is_first)
         n_known = max(n_folds, 1)
         parts = np.zeros(len(order), dtype=np.intp)
         if n_folds:
@@ -643,9 +658,10 @@ class PACBayesSVMEnsemble(CertifiedVote):
         parts[n_start:] = n_known + np.repeat(np.arange(len(sizes)), sizes)
         trainer.arrange(parts, n_known)
         errors = np.zeros(len(Cs))
-        if n_folds:
-            errors = trainer.cross_validate(Cs, self.prior_eta)
         learned = self.prior == "cv" and n_folds > 0
+        if n_folds:
+            early_end = self.early_end and learned
+            errors = trainer.cross_validate(Cs, self.prior_eta, early_end)
         kept, counted = np.arange(len(Cs)), n_start if n_folds else 0
         inner_errors, blocks, duals, intercepts = errors, [], [], []
         for b, size in enumerate(sizes.tolist()):
@@ -693,10 +709,12 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     def _fit_again(self, X, codes, X_cert, cert_codes):
         """Train the members on all rows; their weights stay."""
+        n_given = X.shape[0]
         if X_cert is not None:
-            stack = sparse_vstack if issparse(X) else np.vstack
-            X = stack([X, X_cert])
-            X = X.tocsr() if issparse(X) else X
+            if issparse(X) or issparse(X_cert):
+                X = sparse_vstack([csr_matrix(X), csr_matrix(X_cert)]).tocsr()
+            else:
+                X = np.vstack([X, X_cert])
             codes = np.concatenate([codes, cert_codes])
         if self.scheme == "progressive":
             # The members of all blocks with the same C become one.
@@ -706,6 +724,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
             for name in ("empirical_risks_", "cv_errors_"):
                 sums = np.bincount(member, weights=getattr(self, name))
                 setattr(self, name, sums / np.bincount(member))
+            self.best_index_ = int(member[self.best_index_])
+        self.train_indices_ = np.arange(n_given)
         trainer = self._trainer(X, codes, np.arange(X.shape[0]))
         trainer.arrange(np.zeros(X.shape[0], dtype=np.intp), 1)
         members = trainer.fit_members(self.Cs_, [0])

@@ -20,6 +20,8 @@ from skbounds.pac_bayes._kernels import KernelRows
 # Up to so many rows, problems are solved on a copy of their part of the matrix: on
 # several short segments the solver would spend its time between them.
 _COMPACT = 512
+# Iterations of the solver between two chances to interrupt it.
+_UNINTERRUPTED = 1_000_000
 # A value of C this many errors (over eta) worse than the best has no prior mass left.
 _HOPELESS = 7.0
 # The path ends after so many hopeless values in a row.
@@ -38,6 +40,8 @@ class PairProblem:
         Rows whose decision values are wanted.
     weights : (float, float)
         Factors of C for the two classes.
+    may_copy : bool
+        Whether a small problem may copy its part of the matrix.
 
     Attributes
     ----------
@@ -47,7 +51,9 @@ class PairProblem:
         The row of the kernel matrix that belongs to each entry.
     """
 
-    def __init__(self, rows: KernelRows, first, second, targets, weights):
+    def __init__(
+        self, rows: KernelRows, first, second, targets, weights, may_copy=True
+    ):
         self.rows = rows
         pieces = first + second
         self.row_numbers = np.concatenate([np.arange(*piece) for piece in pieces])
@@ -58,7 +64,7 @@ class PairProblem:
         self.weight = self.v * np.repeat(weights, sizes)
         self.work = np.zeros((6, len(self.beta)))
         self.segments, self.solver_rows = _number(pieces), rows
-        if rows.complete and len(self.beta) <= _COMPACT:
+        if may_copy and rows.complete and len(self.beta) <= _COMPACT:
             self.segments = _number([(0, len(self.beta))])
             self.solver_rows = rows.copy_of(pieces)
         self.targets = _number(targets)
@@ -68,16 +74,19 @@ class PairProblem:
     def advance(self, C: float, tol: float, max_iter: float) -> tuple[int, bool]:
         """Solve for a larger C; return the number of iterations, and if capped."""
         most, rows = max_iter * len(self.beta), self.solver_rows
-        settings = np.array([C, tol, most, 0.0, 0.0, 0.0])
+        settings = np.array([C, tol, 0.0, 0.0, 0.0, 0.0])
         while True:
+            # Now and then back to Python, where the user can interrupt.
+            settings[2] = limit = min(most, settings[4] + _UNINTERRUPTED)
             missing = _smo.solve(
                 rows.pool, rows.slot_of, rows.stamp, rows.clock, rows.diagonal,
                 self.segments, self.weight, self.beta, self.v, self.beta_seen,
                 self.outputs, self.work, settings,
             )  # fmt: skip
-            if missing == _smo.DONE:
+            if missing != _smo.DONE:
+                rows.load(missing, self._promising())
+            elif settings[4] < limit or limit == most:
                 break
-            rows.load(missing, self._promising())
         self.bias = settings[5]
         return int(settings[4]), settings[4] >= most
 
@@ -131,8 +140,12 @@ class OneVsOne:
 
     def __init__(self, rows, ranges, targets, weights):
         self.pairs = list(combinations(range(len(ranges)), 2))
+        # Copies for all pairs of many classes would exceed the matrix several times.
+        may_copy = len(self.pairs) == 1
         self.problems = [
-            PairProblem(rows, ranges[a], ranges[b], targets, (weights[a], weights[b]))
+            PairProblem(
+                rows, ranges[a], ranges[b], targets, (weights[a], weights[b]), may_copy
+            )
             for a, b in self.pairs
         ]
 

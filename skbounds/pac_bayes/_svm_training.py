@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import compute_class_weight
 
@@ -31,7 +32,6 @@ class SVMOptions:
     class_weight: object
     tol: float
     max_iter: float
-    early_end: bool
     cache_size: float
     n_jobs: int | None
     verbose: int
@@ -53,9 +53,14 @@ class SVMTrainer:
     options : SVMOptions
     n_features : int
         Number of columns that predictions are given.
+    n_known : int or None
+        Number of rows, from the first, whose labels may have a say in how the others
+        are trained; None: all of them.
     """
 
-    def __init__(self, X, codes, row_indices, classes, options, n_features):
+    def __init__(
+        self, X, codes, row_indices, classes, options, n_features, n_known=None
+    ):
         self.X, self.codes, self.row_indices = X, codes, row_indices
         self.classes, self.options = classes, options
         self.n_features = n_features
@@ -63,7 +68,9 @@ class SVMTrainer:
         if self.precomputed:
             check_kernel_matrix(X)
         self.keys = content_keys(X, self.precomputed)
-        self.class_order = order_classes(codes, self.keys, len(classes))
+        self.class_order = order_classes(
+            codes[:n_known], self.keys[:n_known], len(classes)
+        )
 
     def arrange(self, parts, n_known):
         """Sort the rows by class and part, and make the kernel matrix.
@@ -79,27 +86,36 @@ class SVMTrainer:
         self.n_known = n_known
         self.layout = Layout(self.codes, parts, self.class_order, self.keys)
         order = self.layout.order
+        known = np.flatnonzero(parts[order] < n_known)
         if self.precomputed:
-            kernel = Kernel("precomputed", {})
-            rows = self.X[np.ix_(order, order)]
+            self.kernel = Kernel("precomputed", {})
+            self.sorted_rows = self.X[np.ix_(order, order)]
+            self.kernel_rows = KernelRows(self.kernel, self.sorted_rows, np.inf)
+            return self
+        # Sums over rows as sorted: their rounding must not depend on the order in
+        # which the rows came.
+        rows, scaler = self.X[order], None
+        reference = rows if len(known) == len(order) else rows[known]
+        if options.standardize:
+            scaler = StandardScaler(with_mean=not issparse(reference))
+            reference = scaler.fit_transform(reference)
+        params = {
+            "gamma": scale_gamma(options.gamma, reference),
+            "degree": options.degree,
+            "coef0": options.coef0,
+        }
+        self.kernel = Kernel(options.kernel, params, scaler)
+        self.sorted_rows = self.kernel.scale(rows)
+        if len(known) == len(order):
+            self.kernel_rows = KernelRows(
+                self.kernel, self.sorted_rows, options.cache_size
+            )
         else:
-            # Sums over rows as sorted: their rounding must not depend on the order in
-            # which the rows came.
-            rows, scaler = self.X[order], None
-            is_known = parts[order] < n_known
-            known = rows if is_known.all() else rows[is_known]
-            if options.standardize:
-                scaler = StandardScaler(with_mean=not hasattr(known, "tocsr"))
-                known = scaler.fit_transform(known)
-            params = {
-                "gamma": scale_gamma(options.gamma, known),
-                "degree": options.degree,
-                "coef0": options.coef0,
-            }
-            kernel = Kernel(options.kernel, params, scaler)
-            rows = kernel.scale(rows)
-        self.kernel, self.sorted_rows = kernel, rows
-        self.kernel_rows = KernelRows(kernel, rows, options.cache_size)
+            # The rounding of an entry depends on its place in the matrix, and the
+            # sorted places depend on labels that are not to be known yet: sort after.
+            self.kernel_rows = KernelRows(
+                self.kernel, self.kernel.scale(self.X), options.cache_size, order
+            )
         return self
 
     def _class_factors(self, parts):
@@ -111,6 +127,11 @@ class SVMTrainer:
         factors = compute_class_weight(
             self.options.class_weight, classes=self.classes, y=y
         )
+        if not ((factors > 0.0) & np.isfinite(factors)).all():
+            raise ValueError(
+                "class_weight must give every class a positive finite factor; got "
+                f"{self.options.class_weight!r}."
+            )
         return factors[self.class_order]
 
     def _machine(self, parts, target=None):
@@ -123,7 +144,7 @@ class SVMTrainer:
             self._class_factors(parts),
         )
 
-    def cross_validate(self, Cs, eta):
+    def cross_validate(self, Cs, eta, early_end):
         """Return the errors per C over the first parts, each held out in turn."""
         order = np.argsort(Cs, kind="stable")
         folds = range(self.n_known)
@@ -135,7 +156,7 @@ class SVMTrainer:
         errors[order] = cross_validated_errors(
             machines, truths, Cs[order], self.class_order, eta=eta,
             tol=self.options.tol, max_iter=self.options.max_iter,
-            early_end=self.options.early_end, n_jobs=self.options.n_jobs,
+            early_end=early_end, n_jobs=self.options.n_jobs,
             verbose=self.options.verbose,
         )  # fmt: skip
         return errors
@@ -181,6 +202,8 @@ class SVMTrainer:
     def make_path(self, dual, intercepts) -> SVMPath:
         """Return trained members, with the rows that support at least one of them."""
         used = np.any(dual != 0.0, axis=(0, 1))
+        # A tolerance so wide that nothing was trained leaves a constant decision.
+        used[0] |= not used.any()
         ends = np.cumsum(used)[self.layout.starts[:, -1] - 1]
         indices = self.row_indices[self.layout.order][used]
         if self.precomputed:

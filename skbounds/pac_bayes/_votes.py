@@ -7,7 +7,11 @@ from abc import abstractmethod
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds.pac_bayes._bounds import check_delta, tail_limit
@@ -172,8 +176,13 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             ``"n"``, ``"delta"``, ``"method"``.
         """
         delta = check_delta(self.delta if delta is None else delta)
-        y_cal = np.asarray(y_cal)
+        y_cal = column_or_1d(y_cal)
         predicted = self.predict(X_cal)
+        if not np.isin(y_cal, self.classes_).any():
+            raise ValueError(
+                f"y_cal has none of the labels {self.classes_.tolist()!r}; got labels "
+                f"like {y_cal[:1].tolist()!r}."
+            )
         if y_cal.shape != predicted.shape:
             raise ValueError(
                 f"y_cal must have shape {predicted.shape}; got {y_cal.shape}."
@@ -222,8 +231,9 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             vacuous = "risk_bound_" if self.risk_bound_ >= 1.0 else "vote_bound_"
             warn_user(
                 f"{vacuous} is vacuous (1): {m} certification rows with a Gibbs risk "
-                f"of {self.gibbs_risk_:.2g} prove nothing at delta={self.delta!r}. "
-                "More certification rows, a larger delta or posterior='prior' help."
+                f"of {self.gibbs_risk_:.2g} prove nothing at the level "
+                f"{self.bound_terms_['delta']:.3g}. More certification rows, a larger "
+                "delta, or a vote with the prior's weights help."
             )
         elif m < _FEW_ROWS:
             warn_user(

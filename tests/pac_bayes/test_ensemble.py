@@ -200,6 +200,54 @@ def test_frozen_members_know_classes_that_are_not_there():
     assert_array_equal(clf.predict(X), frozen.predict(X))
 
 
+def test_labels_that_frozen_members_do_not_know_are_mistakes():
+    """Rows that only certify do not say what the vote may answer."""
+    X, y = blobs(np.random.default_rng(21), 300, n_classes=3)
+    frozen = FrozenEstimator(GaussianNB().fit(X[y < 2], y[y < 2]))
+    clf = fitted(X, y, [frozen, frozen])
+    assert_array_equal(clf.classes_, [0, 1])
+    wrong = np.mean(frozen.predict(X) != y)
+    assert wrong > 1.0 / 3.0
+    assert_allclose(clf.empirical_risks_, wrong)
+    errors = round(300 * wrong)
+    expected = ref.binomial_tail_bound(errors, 300, 0.05)
+    assert_allclose(clf.vote_bound_, expected, rtol=1e-8)
+
+
+def test_members_with_folds_of_their_own_see_rows_in_no_order():
+    """A grid search inside chooses as it does outside."""
+    rng = np.random.default_rng(22)
+    X = rng.uniform(-3.0, 3.0, size=(400, 1))
+    y = (np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=400) > 0.0).astype(int)
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [3, 7, 101]}, cv=5)
+    clf = fitted(X, y, [search])
+    outside = clone(search).fit(X[clf.train_indices_], y[clf.train_indices_])
+    inside = clf.estimators_[0]
+    assert abs(inside.best_score_ - outside.best_score_) < 0.05
+    assert inside.best_score_ > 0.8
+
+
+def test_copies_of_a_member_differ():
+    """Members that draw get draws of their own."""
+    X, y = noisy_rings(np.random.default_rng(23), 200)
+    tree = DecisionTreeClassifier(splitter="random", max_features=1)
+    clf = fitted(X, y, [tree] * 5, prior="uniform")
+    assert len({member.predict(X).tobytes() for member in clf.estimators_}) == 5
+
+
+def test_names_must_be_usable():
+    """No clash with parameters, no copies, no double underscores."""
+    X, y = twonorm(np.random.default_rng(24), 60)
+    for names in (("delta", "a"), ("a", "a"), ("a__b", "c")):
+        members = [(name, GaussianNB()) for name in names]
+        with pytest.raises(ValueError, match=r"Names of members must differ"):
+            fitted(X, y, members)
+    with pytest.raises(ValueError, match=r"must be fitted and have classes_"):
+        fitted(X, y, [FrozenEstimator(GaussianNB())])
+    with pytest.raises(ValueError, match=r"requires y to be passed"):
+        PACBayesEnsembleClassifier(MEMBERS).fit(X, None)
+
+
 def test_failing_members_are_left_out_with_a_warning():
     """Failing on the folds or on the training part costs a member its weight."""
     X, y = noisy_rings(np.random.default_rng(12), 200)

@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import pac_bayes as ref
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -332,10 +334,10 @@ def test_bounds_fall_with_delta():
 
 def split_by_block(clf, n_blocks):
     """Return slices of the members of blocks of equal size: each has mass 1/n."""
-    edges = np.searchsorted(
-        np.cumsum(clf.prior_), np.arange(1, n_blocks) / n_blocks - 1e-9
-    )
-    edges = [0, *(edges + 1), len(clf.prior_)]
+    mass = np.cumsum(clf.prior_)
+    edges = [int(np.argmin(np.abs(mass - b / n_blocks))) for b in range(1, n_blocks)]
+    assert_allclose(mass[edges], np.arange(1, n_blocks) / n_blocks, atol=1e-12)
+    edges = [0, *(edge + 1 for edge in edges), len(clf.prior_)]
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
@@ -393,6 +395,120 @@ def test_progressive_blocks_never_certify_what_they_trained_on():
         assert_allclose(clf.empirical_risks_[block], risks)
 
 
+@pytest.mark.parametrize("changed", ["labels", "features"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "params", [{"class_weight": "balanced"}, {"standardize": True}, {"gamma": "scale"}]
+)
+def test_progressive_blocks_know_nothing_of_later_rows(changed, n_classes, params):
+    """Other rows from a block on: what was fixed before has the same bits."""
+    rng = np.random.default_rng(33)
+    X, y = blobs(rng, 200, n_classes=n_classes, spread=0.6)
+    order = np.random.RandomState(0).permutation(200)
+    options = {"scheme": "progressive", "n_orders": 1, "Cs": 6, "prior_eta": 0.3}
+    plain = fitted(X, y, **options, **params)
+    for b in range(4):
+        late = order[100 + 25 * b :]
+        X_other, y_other = X.copy(), y.copy()
+        if changed == "labels":
+            y_other[late] = (
+                y[late] + rng.integers(1, n_classes, len(late))
+            ) % n_classes
+        else:
+            X_other[late] = 3.0 * rng.normal(size=(len(late), 3)) + 1.0
+        other = fitted(X_other, y_other, **options, **params)
+        # Members, prior and constant of this block are fixed by the rows before it.
+        blocks, others = split_by_block(plain, 4), split_by_block(other, 4)
+        assert_array_equal(plain.catoni_c_[: b + 1], other.catoni_c_[: b + 1])
+        for one, two in zip(blocks[: b + 1], others[: b + 1], strict=True):
+            assert_array_equal(plain.Cs_[one], other.Cs_[two])
+            assert_array_equal(plain.prior_[one], other.prior_[two])
+            for first, second in zip(
+                plain.estimators_[one], other.estimators_[two], strict=True
+            ):
+                assert_array_equal(first.dual_coef_, second.dual_coef_)
+                assert_array_equal(first.support_, second.support_)
+                assert_array_equal(first.intercept_, second.intercept_)
+        for one, two in zip(blocks[:b], others[:b], strict=True):
+            assert_array_equal(plain.empirical_risks_[one], other.empirical_risks_[two])
+    # The last block's rows did change, and its risks with them.
+    assert not np.array_equal(
+        plain.empirical_risks_[blocks[3]], other.empirical_risks_[others[3]]
+    )
+
+
+@pytest.mark.parametrize("changed", ["labels", "features"])
+@pytest.mark.parametrize(
+    "params", [{"class_weight": "balanced"}, {"standardize": True}]
+)
+def test_holdout_members_know_nothing_of_the_certification_rows(changed, params):
+    """Whatever they are: the same members, weights, constant and vote, to the bit."""
+    rng = np.random.default_rng(34)
+    X, y = noisy_rings(rng, 200)
+    plain = fitted(X, y, **params)
+    cert = plain.certification_indices_
+    X_other, y_other = X.copy(), y.copy()
+    if changed == "labels":
+        y_other[cert] = 0
+    else:
+        X_other[cert] = 5.0 * rng.normal(size=(len(cert), 5))
+    other = fitted(X_other, y_other, **params)
+    fresh, _ = noisy_rings(rng, 100)
+    assert_array_equal(plain.prior_, other.prior_)
+    assert plain.catoni_c_ == other.catoni_c_
+    assert_array_equal(plain.predict_proba(fresh), other.predict_proba(fresh))
+    assert_array_equal(plain.average_decision(fresh), other.average_decision(fresh))
+    assert not np.array_equal(plain.empirical_risks_, other.empirical_risks_)
+
+
+def test_progressive_priors_and_constants_follow_all_errors_before():
+    """Errors of inner folds and, for the same C, of earlier blocks count alike."""
+    X, y = noisy_rings(np.random.default_rng(35), 320)
+    eta = 0.2
+    clf = fitted(X, y, scheme="progressive", Cs=6, prior_eta=eta, delta=0.1)
+    blocks = split_by_block(clf, 8)
+    for start in (0, 4):
+        errors = dict(zip(
+            clf.Cs_[blocks[start]], clf.cv_errors_[blocks[start]], strict=True
+        ))  # fmt: skip
+        counted = 160
+        for b in range(start, start + 4):
+            block = blocks[b]
+            counts = np.array([errors[C] for C in clf.Cs_[block]])
+            weights = np.exp(-eta * (counts - counts.min()))
+            prior = weights / weights.sum()
+            assert_allclose(clf.prior_[block] * 8, prior, atol=1e-9)
+            risk = (prior @ counts + 0.5) / (counted + 1.0)
+            upper = ref.kl_inverse(risk, np.log(1.0 / 0.1) / 160)
+            c = np.log(upper * (1.0 - risk) / (risk * (1.0 - upper)))
+            assert_allclose(clf.catoni_c_[b], c, rtol=1e-6)
+            errors = {
+                C: errors[C] + round(40 * risk)
+                for C, risk in zip(clf.Cs_[block], clf.empirical_risks_[block],
+                                   strict=True)
+            }  # fmt: skip
+            counted += 40
+    assert len(set(clf.cv_errors_)) > 3
+
+
+@pytest.mark.parametrize(("n_start", "n_orders"), [(0.5, 2), (0.8, 2), (0.4, 3)])
+def test_progressive_rows_that_train_and_certify(n_start, n_orders):
+    """The row numbers are those of the orders: every other one is reversed."""
+    X, y = noisy_rings(np.random.default_rng(36), 200)
+    clf = fitted(
+        X, y, scheme="progressive", Cs=3, n_start=n_start, n_orders=n_orders, n_blocks=2
+    )
+    first = np.random.RandomState(0).permutation(200)
+    begin = round(n_start * 200)
+    certifying = np.concatenate([first[begin:], first[::-1][begin:]])
+    missing = np.setdiff1d(certifying, clf.certification_indices_)
+    assert len(missing) == 0
+    if n_orders == 2:
+        assert_array_equal(np.unique(certifying), clf.certification_indices_)
+    supports = np.concatenate([m.support_ for m in clf.estimators_])
+    assert np.isin(supports, clf.train_indices_).all()
+
+
 def test_certificate_on_fresh_rows():
     """Clopper-Pearson limits of the vote, at any level, also after a refit."""
     X, y = twonorm(np.random.default_rng(14), 300)
@@ -409,6 +525,8 @@ def test_certificate_on_fresh_rows():
     assert clf.certificate(X_new, y_new)["delta"] == 0.05
     all_wrong = clf.certificate(X_new, 1 - clf.predict(X_new))
     assert all_wrong["bound"] == 1.0
+    with pytest.raises(ValueError, match=r"none of the labels \[0, 1\]"):
+        clf.certificate(X_new, y_new.astype(str))
     with pytest.raises(ValueError, match=r"y_cal must have shape \(120,\)"):
         clf.certificate(X_new, y_new[:-1])
 
@@ -425,6 +543,9 @@ def test_refit_trains_on_all_rows_and_certifies_nothing(scheme):
     assert np.isnan(again.vote_bound(0.1)) and np.isnan(again.risk_bound(0.1))
     assert not again.certified_ and plain.certified_
     assert again.bound_terms_ == plain.bound_terms_
+    assert_array_equal(again.train_indices_, np.arange(200))
+    assert_array_equal(again.certification_indices_, plain.certification_indices_)
+    assert again.Cs_[again.best_index_] == plain.Cs_[plain.best_index_]
     seen = np.unique(np.concatenate([m.support_ for m in again.estimators_]))
     assert np.isin(seen, plain.certification_indices_).any()
     assert len(again.estimators_) == len(again.Cs_) == len(again.vote_weights_)
@@ -452,6 +573,24 @@ def test_own_certification_rows():
 
 
 # ------------------------------------------------------------------- invariances
+
+
+def test_row_order_changes_nothing_of_centred_kernel_matrices():
+    """A kernel matrix whose rows sum to zero has an order of its rows, too."""
+    X, y = noisy_rings(np.random.default_rng(39), 190)
+    K = linear_kernel(X - X[:130].mean(axis=0))
+    order = np.random.default_rng(40).permutation(130)
+    cert = K[130:, :130]
+    first, second = (
+        PACBayesSVMEnsemble(kernel="precomputed", Cs=5, random_state=0).fit(
+            K[np.ix_(rows, rows)], y[rows], X_cert=cert[:, rows], y_cert=y[130:]
+        )
+        for rows in (np.arange(130), order)
+    )
+    assert_array_equal(first.cv_errors_, second.cv_errors_)
+    assert_allclose(
+        second.average_decision(cert[:, order]), first.average_decision(cert), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("params", [{}, {"kernel": "linear", "standardize": True}])
@@ -513,7 +652,7 @@ def test_order_of_the_grid_changes_nothing():
 
 
 @pytest.mark.parametrize("scheme", ["holdout", "progressive"])
-def test_sparse_float32_and_frames_agree_with_dense(scheme):
+def test_sparse_and_float32_agree_with_dense(scheme):
     """The form of X is not part of the model."""
     X, y = noisy_rings(np.random.default_rng(24), 200)
     X[np.abs(X) < 0.3] = 0.0
@@ -527,7 +666,7 @@ def test_sparse_float32_and_frames_agree_with_dense(scheme):
         assert_allclose(
             other.average_decision(form(X)), dense.average_decision(X), atol=1e-3
         )
-        assert_allclose(other.vote_bound_, dense.vote_bound_, atol=0.01)
+        assert_allclose(other.vote_bound_, dense.vote_bound_, atol=1e-4)
     scaled = fitted(sparse.csr_array(X), y, scheme=scheme, standardize=True, Cs=3)
     assert sparse.issparse(scaled.estimators_[0].support_vectors_)
 
@@ -545,17 +684,28 @@ def test_kernel_matrices(cancer):
     """A precomputed kernel, a callable and the name give the same ensemble."""
     X, y = cancer[0][:300], cancer[1][:300]
     gamma = 1.0 / X.shape[1]
-    named = fitted(X, y, gamma=gamma, Cs=6)
-    matrix = fitted(rbf_kernel(X, gamma=gamma), y, kernel="precomputed", Cs=6)
-    called = fitted(X, y, kernel=lambda A, B: rbf_kernel(A, B, gamma=gamma), Cs=6)
+    # The rows' order inside depends on what is known of them, so that folds differ: a
+    # uniform prior leaves the members.
+    exact = {
+        "prior": "uniform",
+        "tol": 1e-7,
+        "max_iter_per_C": None,
+        "Cs": [0.1, 1, 10],
+    }
     K = rbf_kernel(X, gamma=gamma)
-    assert_array_equal(called.vote_bound_, named.vote_bound_)
-    assert_allclose(called.average_decision(X), named.average_decision(X), atol=1e-9)
-    assert matrix.certified_ and abs(matrix.vote_bound_ - named.vote_bound_) < 0.02
-    agreement = np.mean(matrix.predict(K) == named.predict(X))
-    assert agreement > 0.98
-    again = fitted(K.astype(np.float32), y, kernel="precomputed", Cs=6)
-    assert np.mean(again.predict(K.astype(np.float32)) == matrix.predict(K)) > 0.98
+    named = fitted(X, y, gamma=gamma, **exact)
+    matrix = fitted(K, y, kernel="precomputed", **exact)
+    called = fitted(X, y, kernel=lambda A, B: rbf_kernel(A, B, gamma=gamma), **exact)
+    for other, rows in ((matrix, K), (called, X)):
+        assert other.vote_bound_ == named.vote_bound_
+        assert_allclose(
+            other.average_decision(rows), named.average_decision(X), atol=1e-4
+        )
+    single = K.astype(np.float32)
+    again = fitted(single, y, kernel="precomputed", **exact)
+    assert_allclose(
+        again.average_decision(single), named.average_decision(X), atol=1e-3
+    )
     search = cross_val_score(
         PACBayesSVMEnsemble(kernel="precomputed", Cs=4, random_state=0), K, y, cv=3
     )
@@ -635,6 +785,11 @@ def toy():
         ({"scheme": "progressive", "n_start": 0.01}, r"n_samples=60 is too small"),
         ({"scheme": "progressive", "n_blocks": 50}, r"n_samples=60 is too small"),
         ({"scheme": "progressive", "prior": [1.0, 0.0, 0.0]}, r"prior must be 'cv'"),
+        ({"scheme": "progressive", "distance": "kl"}, r"progressive' has one bound"),
+        ({"class_weight": {0: -1.0}}, r"class_weight must give every class"),
+        ({"class_weight": {0: np.inf}}, r"class_weight must give every class"),
+        ({"kernel": lambda A, B: np.nan * (A @ B.T)}, r"kernel gives NaN or inf"),
+        ({"kernel": "poly", "degree": 400, "coef0": 1e9}, r"kernel gives NaN or inf"),
         ({"kernel": "nonsense"}, r"'kernel' parameter"),
         ({"gamma": -1.0}, r"'gamma' parameter"),
         ({"kernel": lambda A, B: A}, r"kernel must return a matrix of shape"),
@@ -685,6 +840,41 @@ def test_bad_kernel_matrices():
             fitted(matrix, y, kernel="precomputed")
     with pytest.raises(ValueError, match=r"standardize=True needs rows"):
         fitted(linear_kernel(X), y, kernel="precomputed", standardize=True)
+
+
+def test_priors_with_mass_at_one_end_only():
+    """The inner folds go as far as a given prior has mass."""
+    X, y = noisy_rings(np.random.default_rng(37), 200)
+    for place in (0, -1):
+        prior = np.zeros(20)
+        prior[place] = 1.0
+        clf = fitted(X, y, prior=prior)
+        assert clf.catoni_c_ > 0.0 and np.isfinite(clf.cv_errors_).all()
+        assert_array_equal(clf.prior_, prior)
+
+
+def test_uniform_priors_keep_all_members():
+    """In both schemes, on noisy data as well."""
+    X, y = noisy_rings(np.random.default_rng(38), 200)
+    assert len(fitted(X, y, prior="uniform").Cs_) == 20
+    clf = fitted(X, y, prior="uniform", scheme="progressive", n_blocks=2)
+    assert_allclose(clf.prior_, 1.0 / 80)
+
+
+def test_wide_tolerances_leave_constant_decisions():
+    """Nothing to train is no error: the certificate tells."""
+    X, y = toy()
+    clf = fitted(X, y, tol=5.0, Cs=2)
+    assert len(np.unique(clf.predict(X))) == 1
+    assert clf.vote_bound_ > 0.4
+
+
+def test_members_are_not_fitted_by_cloning(cancer):
+    """A clone of a member is an unfitted thing, and says so."""
+    X, y = cancer
+    member = clone(fitted(X, y, Cs=2).estimators_[0])
+    with pytest.raises(NotFittedError):
+        member.predict(X)
 
 
 def test_split_is_blind_to_the_labels():
