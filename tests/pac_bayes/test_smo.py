@@ -126,6 +126,18 @@ def test_a_cap_ends_the_work_and_is_reported():
     assert abs(problem.beta.sum()) < 1e-6
 
 
+def test_warm_starts_are_exact_while_all_entries_are_at_their_bounds():
+    """There the solution is a ray, and a larger C needs no iterations."""
+    X, y = noisy_rings(np.random.default_rng(6), 100)
+    y = np.arange(100) % 2
+    problem, K, y = make_problem(X, y)
+    assert problem.advance(1e-5, 1e-3, np.inf)[0] > 0
+    assert (np.abs(problem.beta) == 1e-5).all()
+    n_iter, _ = problem.advance(1e-3, 1e-3, np.inf)
+    assert n_iter == 0
+    assert violation(problem.beta, K, y, 1e-3) <= 1e-3 + 1e-9
+
+
 def test_no_larger_c_matters_once_nothing_is_at_the_bound():
     """Beyond the largest useful C the solution stays, without iterations."""
     rng = np.random.default_rng(3)

@@ -310,6 +310,10 @@ def test_simultaneous_bounds_share_the_level():
     single, joint = (fitted(X, y, simultaneous=value) for value in (False, True))
     assert joint.vote_bound_ == single.vote_bound(0.025) > single.vote_bound_
     assert joint.bound_terms_["delta"] == 0.025
+    risk = (joint.prior_ @ joint.cv_errors_ + 0.5) / 226.0
+    upper = ref.kl_inverse(risk, np.log(1.0 / 0.025) / 75)
+    c = np.log(upper * (1.0 - risk) / (risk * (1.0 - upper)))
+    assert_allclose(joint.catoni_c_, c, rtol=1e-6)
     limits = [
         ref.bound(point, joint.empirical_risks_, 75, 0.025, "kl", "catoni",
                   prior=joint.prior_, catoni_c=joint.catoni_c_)
