@@ -43,7 +43,7 @@ from skbounds.pac_bayes._layout import (
     order_classes,
     split_rows,
 )
-from skbounds.pac_bayes._votes import CertifiedVote
+from skbounds.pac_bayes._votes import CertifiedVote, check_together, encode
 
 
 class PACBayesEnsembleClassifier(CertifiedVote):
@@ -313,17 +313,12 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         if X_cert is not None or not frozen.all():
             # Rows that only certify must not decide what the vote may say.
             known.append(np.unique(y))
-        self.classes_ = np.unique(np.concatenate(known))
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes; got only one class,"
-                f" {self.classes_.tolist()[0]!r}."
-            )
+        self._set_classes(np.unique(np.concatenate(known)))
         given_prior = None
         if not isinstance(self.prior, str):
             given_prior = check_probabilities("prior", self.prior, len(members))
         rng = check_random_state(self.random_state)
-        codes = _encode(y, self.classes_)
+        codes = encode(y, self.classes_)
         train, cert, X_cert, cert_codes = self._split(
             X, codes, X_cert, y_cert, frozen.all(), rng
         )
@@ -381,7 +376,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         labels = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_predict)(member, X) for member in chosen
         )
-        codes = np.column_stack([_encode(part, self.classes_) for part in labels])
+        codes = np.column_stack([encode(part, self.classes_) for part in labels])
         if (codes < 0).any():
             bad = chosen[int(np.argmax((codes < 0).any(axis=0)))]
             raise ValueError(f"A member predicts labels that are not classes: {bad!r}.")
@@ -449,19 +444,12 @@ class PACBayesEnsembleClassifier(CertifiedVote):
 
     def _split(self, X, codes, X_cert, y_cert, all_frozen, rng):
         """Return training rows, certification rows, and the latter's X and codes."""
-        if (X_cert is None) != (y_cert is None):
-            raise ValueError("X_cert and y_cert go together; got only one of them.")
+        check_together(X_cert, y_cert)
         n, nothing = len(codes), np.arange(0)
         if X_cert is not None:
             X_cert = self._check_table(X_cert, reset=False)
-            y_cert = column_or_1d(y_cert)
             check_consistent_length(X_cert, y_cert)
-            cert_codes = _encode(y_cert, self.classes_)
-            if (cert_codes < 0).any():
-                raise ValueError(
-                    "y_cert has labels that y has not: "
-                    f"{np.unique(y_cert[cert_codes < 0]).tolist()!r}."
-                )
+            cert_codes = self._certification_codes(y_cert)
             train, cert = np.arange(n), nothing
         elif all_frozen:
             return nothing, np.arange(n), X, codes
@@ -469,7 +457,13 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             train, cert = split_rows(n, self.cert_size, rng)
             X_cert, cert_codes = safe_indexing(X, cert), codes[cert]
         if not all_frozen:
-            check_classes(codes[train], self.classes_, "The training part of the split")
+            # Classes that only frozen members know need not occur.
+            present, places = np.unique(codes, return_inverse=True)
+            check_classes(
+                places[train],
+                self.classes_[present],
+                "The training part of the split",
+            )
         return train, cert, X_cert, cert_codes
 
     def _count_errors(self, X, codes, train, members, frozen, rng):
@@ -478,12 +472,12 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         X_train, truth = safe_indexing(X, train), codes[train]
         for i in np.flatnonzero(frozen):
             errors[i] = np.sum(
-                _encode(members[i].predict(X_train), self.classes_) != truth
+                encode(members[i].predict(X_train), self.classes_) != truth
             )
         if frozen.all():
             return errors
-        smallest = int(np.bincount(truth, minlength=len(self.classes_)).min())
-        n_folds = min(self.inner_cv, smallest)
+        _, local, counts = np.unique(truth, return_inverse=True, return_counts=True)
+        n_folds = min(self.inner_cv, int(counts.min()))
         if n_folds < 2:
             warn_user(
                 "The prior is uniform: a class has only one row in the training part, "
@@ -492,8 +486,8 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             return np.full(len(members), np.nan)
         # The training rows are in an order of their own: it serves as the key.
         keys = np.arange(len(truth), dtype=np.float64)
-        class_order = order_classes(truth, keys, len(self.classes_))
-        folds = assign_folds(truth, keys, class_order, n_folds, rng)
+        class_order = order_classes(local, keys, len(counts))
+        folds = assign_folds(local, keys, class_order, n_folds, rng)
         jobs = [
             (i, np.flatnonzero(folds != k), np.flatnonzero(folds == k))
             for i in np.flatnonzero(~frozen)
@@ -600,13 +594,6 @@ def _with_seeds(members, seed):
         ]
         result.append(member.set_params(**dict.fromkeys(unset, own_seed)))
     return result
-
-
-def _encode(labels, classes):
-    """Return class codes, -1 for unknown labels."""
-    labels = np.asarray(labels)
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[codes] == labels, codes, -1)
 
 
 def _predict(member, X):

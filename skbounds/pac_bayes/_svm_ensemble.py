@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
@@ -25,7 +25,7 @@ from skbounds.pac_bayes._layout import assign_folds, check_classes, split_rows
 from skbounds.pac_bayes._members import SVMMember
 from skbounds.pac_bayes._posteriors import optimal_posterior
 from skbounds.pac_bayes._svm_training import SVMOptions, SVMTrainer
-from skbounds.pac_bayes._votes import CertifiedVote
+from skbounds.pac_bayes._votes import CertifiedVote, check_together
 
 
 class PACBayesSVMEnsemble(CertifiedVote):
@@ -369,12 +369,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
             ensure_min_samples=2,
         )
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes; got only one class,"
-                f" {self.classes_.tolist()[0]!r}."
-            )
+        classes, codes = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
         X_cert, cert_codes = self._check_certification(X_cert, y_cert)
         if self.kernel == "precomputed":
             X = X.toarray() if issparse(X) else X
@@ -448,8 +444,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
     # ---------------------------------------------------------------- validation
 
     def _check_certification(self, X_cert, y_cert):
-        if (X_cert is None) != (y_cert is None):
-            raise ValueError("X_cert and y_cert go together; got only one of them.")
+        check_together(X_cert, y_cert)
         if X_cert is None:
             return None, None
         if self.scheme == "progressive":
@@ -471,15 +466,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 "refit=True needs the kernel matrix of all rows; with "
                 "kernel='precomputed' it cannot be had from X and X_cert."
             )
-        return X_cert, self._encode(y_cert)
-
-    def _encode(self, y_cert):
-        y_cert = column_or_1d(y_cert)
-        known = np.isin(y_cert, self.classes_)
-        if not known.all():
-            unknown = np.unique(y_cert[~known]).tolist()
-            raise ValueError(f"y_cert has labels that y has not: {unknown!r}.")
-        return np.searchsorted(self.classes_, y_cert)
+        return X_cert, self._certification_codes(y_cert)
 
     def _check_grid(self):
         """Return the values of C and the prior that was given for them, or None."""
@@ -504,8 +491,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     # ---------------------------------------------------------------- schemes
 
-    def _trainer(self, X, codes, rows, n_known=None):
-        """Return the trainer on some rows of X, of which the first are known."""
+    def _trainer(self, X, codes, rows, n_first=None):
+        """Return the trainer on some rows of X."""
         limit = np.inf if self.max_iter_per_C is None else float(self.max_iter_per_C)
         options = SVMOptions(
             kernel=self.kernel,
@@ -522,7 +509,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         )
         part = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
         return SVMTrainer(
-            part, codes[rows], rows, self.classes_, options, X.shape[1], n_known
+            part, codes[rows], rows, self.classes_, options, X.shape[1], n_first
         )
 
     def _n_folds(self, codes, warn=True):

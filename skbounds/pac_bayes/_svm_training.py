@@ -53,13 +53,13 @@ class SVMTrainer:
     options : SVMOptions
     n_features : int
         Number of columns that predictions are given.
-    n_known : int or None
-        Number of rows, from the first, whose labels may have a say in how the others
-        are trained; None: all of them.
+    n_first : int or None
+        Number of rows, from the first, that may have a say in the order of classes and
+        rows and so in how members are trained; None: all of them.
     """
 
     def __init__(
-        self, X, codes, row_indices, classes, options, n_features, n_known=None
+        self, X, codes, row_indices, classes, options, n_features, n_first=None
     ):
         self.X, self.codes, self.row_indices = X, codes, row_indices
         self.classes, self.options = classes, options
@@ -67,9 +67,10 @@ class SVMTrainer:
         self.precomputed = options.kernel == "precomputed"
         if self.precomputed:
             check_kernel_matrix(X)
-        self.keys = content_keys(X, self.precomputed)
+        columns = X[:, :n_first] if self.precomputed else X
+        self.keys = content_keys(columns, self.precomputed)
         self.class_order = order_classes(
-            codes[:n_known], self.keys[:n_known], len(classes)
+            codes[:n_first], self.keys[:n_first], len(classes)
         )
 
     def arrange(self, parts, n_known):

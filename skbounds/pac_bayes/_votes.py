@@ -21,6 +21,19 @@ from skbounds.pac_bayes._certify import plurality, vote_shares
 _FEW_ROWS = 30
 
 
+def encode(labels, classes) -> np.ndarray:
+    """Return class codes, -1 for unknown labels."""
+    labels = np.asarray(labels)
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[codes] == labels, codes, -1)
+
+
+def check_together(X_cert, y_cert) -> None:
+    """Refuse one of the two without the other."""
+    if (X_cert is None) != (y_cert is None):
+        raise ValueError("X_cert and y_cert go together; got only one of them.")
+
+
 class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     """Predictions and bounds of a weighted vote.
 
@@ -196,6 +209,24 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             "delta": delta,
             "method": "Clopper-Pearson",
         }
+
+    def _set_classes(self, classes):
+        """Set `classes_`; one class is nothing to vote about."""
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes; got only one class,"
+                f" {classes.tolist()[0]!r}."
+            )
+        self.classes_ = classes
+
+    def _certification_codes(self, y_cert):
+        """Return the classes of certification rows, all of which must be known."""
+        y_cert = column_or_1d(y_cert)
+        codes = encode(y_cert, self.classes_)
+        if (codes < 0).any():
+            unknown = np.unique(y_cert[codes < 0]).tolist()
+            raise ValueError(f"y_cert has labels that y has not: {unknown!r}.")
+        return codes
 
     def _set_bounds(self, evidence, *, level, certified=True):
         """Set the fitted attributes that say what is known about the risk."""

@@ -198,6 +198,9 @@ def test_frozen_members_know_classes_that_are_not_there():
     clf = fitted(X[rows], y[rows], [frozen])
     assert_array_equal(clf.classes_, [0, 1, 2])
     assert_array_equal(clf.predict(X), frozen.predict(X))
+    mixed = fitted(X[rows], y[rows], [frozen, GaussianNB()], prior_eta=1e-3)
+    assert_array_equal(mixed.classes_, [0, 1, 2])
+    assert len(mixed.estimators_) == 2
 
 
 def test_labels_that_frozen_members_do_not_know_are_mistakes():

@@ -402,7 +402,13 @@ def test_progressive_blocks_never_certify_what_they_trained_on():
 @pytest.mark.parametrize("changed", ["labels", "features"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "params", [{"class_weight": "balanced"}, {"standardize": True}, {"gamma": "scale"}]
+    "params",
+    [
+        {"class_weight": "balanced"},
+        {"standardize": True},
+        {"gamma": "scale"},
+        {"kernel": "precomputed"},
+    ],
 )
 def test_progressive_blocks_know_nothing_of_later_rows(changed, n_classes, params):
     """Other rows from a block on: what was fixed before has the same bits."""
@@ -410,7 +416,8 @@ def test_progressive_blocks_know_nothing_of_later_rows(changed, n_classes, param
     X, y = blobs(rng, 200, n_classes=n_classes, spread=0.6)
     order = np.random.RandomState(0).permutation(200)
     options = {"scheme": "progressive", "n_orders": 1, "Cs": 6, "prior_eta": 0.3}
-    plain = fitted(X, y, **options, **params)
+    form = rbf_kernel if "kernel" in params else np.asarray
+    plain = fitted(form(X), y, **options, **params)
     for b in range(4):
         late = order[100 + 25 * b :]
         X_other, y_other = X.copy(), y.copy()
@@ -420,7 +427,7 @@ def test_progressive_blocks_know_nothing_of_later_rows(changed, n_classes, param
             ) % n_classes
         else:
             X_other[late] = 3.0 * rng.normal(size=(len(late), 3)) + 1.0
-        other = fitted(X_other, y_other, **options, **params)
+        other = fitted(form(X_other), y_other, **options, **params)
         # Members, prior and constant of this block are fixed by the rows before it.
         blocks, others = split_by_block(plain, 4), split_by_block(other, 4)
         assert_array_equal(plain.catoni_c_[: b + 1], other.catoni_c_[: b + 1])
