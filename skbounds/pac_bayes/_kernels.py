@@ -170,16 +170,3 @@ class KernelRows:
         self.row_of[slots], self.slot_of[rows] = rows, slots
         self.clock[0] += 1
         self.stamp[slots] = self.clock[0]
-
-    def copy_of(self, pieces):
-        """Return the rows and columns of some ranges as a complete pool of its own."""
-        copy = object.__new__(KernelRows)
-        copy.complete = True
-        copy.pool = np.block(
-            [[self.pool[a:b, c:d] for c, d in pieces] for a, b in pieces]
-        )
-        copy.diagonal = copy.pool.diagonal().copy()
-        copy.slot_of = np.arange(len(copy.pool))
-        copy.stamp = np.zeros(len(copy.pool), dtype=np.int64)
-        copy.clock = np.zeros(1, dtype=np.int64)
-        return copy

@@ -44,7 +44,10 @@ def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
 
 
 class Layout:
-    """Rows sorted by class and, within a class, by part (a fold or a block).
+    """Rows sorted so that the rows of a part and a class are consecutive.
+
+    A part is a fold or a block. With two classes parts come first, so that all parts
+    but one are two pieces; with more, classes come first, so that two of them are few.
 
     Parameters
     ----------
@@ -55,51 +58,43 @@ class Layout:
     class_order : ndarray of int of shape (n_classes,)
         Order of the classes.
     ties : ndarray of shape (n_rows,)
-        Order within a part.
+        Order of the rows of a part and a class.
 
     Attributes
     ----------
     order : ndarray of int of shape (n_rows,)
         The rows as sorted.
-    starts : ndarray of int of shape (n_classes, n_parts + 1)
-        Where each part of each class begins, in the sorted order.
+    places : ndarray of int of shape (n_rows,)
+        For each row as sorted, where its class is in `class_order`.
+    begins, ends : ndarrays of int of shape (n_classes, n_parts)
+        Where the rows of each class and part are in the sorted order.
     """
 
     def __init__(self, codes, parts, class_order, ties):
-        self.class_order = class_order
+        n_classes, n_parts = len(class_order), int(parts.max()) + 1
         place = np.argsort(class_order)[codes]
-        self.order = np.lexsort((ties, parts, place))
-        n_parts = int(parts.max()) + 1
-        cells = np.bincount(
-            place * n_parts + parts, minlength=len(class_order) * n_parts
-        )
-        ends = np.cumsum(cells).reshape(len(class_order), n_parts)
-        begins = ends[:, :1] - cells.reshape(ends.shape)[:, :1]
-        self.starts = np.hstack([begins, ends])
+        sizes = np.bincount(place * n_parts + parts, minlength=n_classes * n_parts)
+        sizes = sizes.reshape(n_classes, n_parts)
+        if n_classes == 2:
+            self.order = np.lexsort((ties, place, parts))
+            self.ends = np.cumsum(sizes.T).reshape(n_parts, n_classes).T
+        else:
+            self.order = np.lexsort((ties, parts, place))
+            self.ends = np.cumsum(sizes).reshape(n_classes, n_parts)
+        self.begins = self.ends - sizes
+        self.places = place[self.order]
 
     def ranges(self, parts) -> list[list[tuple[int, int]]]:
-        """Return, for each class, the rows of some consecutive or other parts."""
-        chosen = sorted(parts)
+        """Return, for each class, where its rows of some parts are."""
         return [
-            _join((int(row[p]), int(row[p + 1])) for p in chosen) for row in self.starts
+            [(int(begin[p]), int(end[p])) for p in sorted(parts) if begin[p] < end[p]]
+            for begin, end in zip(self.begins, self.ends, strict=True)
         ]
 
     def classes_in(self, part: int) -> np.ndarray:
-        """Return the position in `class_order` of each row of a part."""
-        sizes = self.starts[:, part + 1] - self.starts[:, part]
+        """Return the places of the classes of a part's rows, class by class."""
+        sizes = self.ends[:, part] - self.begins[:, part]
         return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def _join(ranges) -> list[tuple[int, int]]:
-    """Return ranges without empty ones, neighbours joined."""
-    joined = []
-    for start, stop in ranges:
-        if start >= stop:
-            continue
-        if joined and joined[-1][1] == start:
-            start = joined.pop()[0]
-        joined.append((start, stop))
-    return joined
 
 
 def order_classes(codes, keys, n_classes) -> np.ndarray:

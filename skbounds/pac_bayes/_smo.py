@@ -58,19 +58,47 @@ def _step_and_scan(k_i, k_j, step, v, rise, fall):
     return best, best_block, least
 
 
+@_compile(inline="always")
+def _gain(difference, curvature):
+    """Return what a pair gains (twice), from its violation and its curvature."""
+    difference = where_greater(difference, 0.0, difference, 0.0)
+    curvature = where_greater(curvature, _MIN_CURVATURE, curvature, _MIN_CURVATURE)
+    return difference * difference / curvature
+
+
 @_compile()
-def _gains(k_i, diagonal, v, fall, v_i, k_ii, gains):
-    """Write the gain of each pair (i, .) of a block; return the largest."""
+def _best_gain(k_i, diagonal, v, fall, v_i, k_ii):
+    """Return the largest gain of a pair (i, .) of a block."""
+    # Writing the gains down, to find the place later, would cost more than the rest.
     top = 0.0
     for t in range(len(k_i)):
-        difference = v_i - (v[t] + fall[t])
-        difference = where_greater(difference, 0.0, difference, 0.0)
         curvature = k_ii + diagonal[t] - 2.0 * k_i[t]
-        curvature = where_greater(curvature, _MIN_CURVATURE, curvature, _MIN_CURVATURE)
-        gain = difference * difference / curvature
-        gains[t] = gain
+        gain = _gain(v_i - (v[t] + fall[t]), curvature)
         top = where_greater(gain, top, gain, top)
     return top
+
+
+@_compile()
+def _partner(k_i, diagonal, v, fall, v_i, k_ii, wanted):
+    """Return where in a block the gain is `wanted`, up to rounding."""
+    start, found = 0, 0
+    while not found and start < len(k_i):
+        stop = min(start + _STRIDE, len(k_i))
+        part, other = k_i[start:stop], diagonal[start:stop]
+        part_v, part_fall = v[start:stop], fall[start:stop]
+        # No early exit inside: this way the comparison vectorises.
+        for t in range(len(part)):
+            curvature = k_ii + other[t] - 2.0 * part[t]
+            gain = _gain(v_i - (part_v[t] + part_fall[t]), curvature)
+            found |= gain >= wanted * (1.0 - 1e-12)
+        start += _STRIDE
+    best, place = -1.0, 0
+    for t in range(max(start - _STRIDE, 0), min(start, len(k_i))):
+        curvature = k_ii + diagonal[t] - 2.0 * k_i[t]
+        gain = _gain(v_i - (v[t] + fall[t]), curvature)
+        if gain > best:
+            best, place = gain, t
+    return place
 
 
 @_compile()
@@ -150,8 +178,8 @@ def solve(
         Updated in place.
     beta_seen, outputs : ndarrays
         See `update_outputs`; scaled with beta.
-    work : ndarray of shape (6, n_problem)
-        Scratch, kept until the solution is found; its last line must be zero.
+    work : ndarray of shape (4, n_problem)
+        Scratch, kept until the solution is found.
     settings : ndarray of shape (6,)
         C, tolerance, most iterations; 0 for a C that was not begun yet. Iterations so
         far and the bias are written to the last two.
@@ -164,7 +192,6 @@ def solve(
     pool, slot_of, diagonal = borrow(pool), borrow(slot_of), borrow(diagonal)
     segments, beta, v, work = borrow(segments), borrow(beta), borrow(v), borrow(work)
     stamp, low, high, rise, fall = borrow(stamp), work[0], work[1], work[2], work[3]
-    gains, zeros = work[4], work[5]
     if settings[3] == 0.0:
         _raise_bounds(settings[0], weight, low, high, beta, v, beta_seen, outputs)
         settings[3] = 1.0
@@ -194,26 +221,27 @@ def solve(
         if slot_i < 0:
             return row_i
         k_ii = diagonal[row_i]
-        best, column_j, first_j, block_j = 0.0, 0, 0, 0
+        best, column_j, first_j, size_j = 0.0, 0, 0, 0
         for s in range(len(segments)):
             column, first, length = segments[s]
             for start in range(0, length, _BLOCK):
-                stop = min(start + _BLOCK, length)
-                top = _gains(
-                    pool[slot_i, column + start : column + stop],
-                    diagonal[column + start : column + stop],
-                    v[first + start : first + stop],
-                    fall[first + start : first + stop],
-                    v_i,
-                    k_ii,
-                    gains[first + start : first + stop],
-                )
+                size = min(_BLOCK, length - start)
+                at, to = first + start, column + start
+                top = _best_gain(
+                    pool[slot_i, to : to + size], diagonal[to : to + size],
+                    v[at : at + size], fall[at : at + size], v_i, k_ii,
+                )  # fmt: skip
                 if top > best:
-                    best, column_j, first_j, block_j = top, column, first, first + start
+                    best, column_j, first_j, size_j = top, to, at, size
         if best == 0.0:
             break
-        j = block_j + _position(gains[block_j : block_j + _BLOCK], zeros, best)
-        row_j = column_j + j - first_j
+        place = _partner(
+            pool[slot_i, column_j : column_j + size_j],
+            diagonal[column_j : column_j + size_j],
+            v[first_j : first_j + size_j], fall[first_j : first_j + size_j],
+            v_i, k_ii, best,
+        )  # fmt: skip
+        j, row_j = first_j + place, column_j + place
         slot_j = slot_of[row_j]
         if slot_j < 0:
             return row_j

@@ -1,9 +1,8 @@
 """Paths of SVM solutions along C, many problems on one kernel matrix.
 
-Rows are sorted so that each class, and within a class each fold or block, is
-consecutive: any fold of any pair of classes is then a few segments of the same matrix,
-and nothing is copied. Classes are numbered as in that order; a pair's decision is
-positive for the later one.
+Rows are sorted so that those of a class and a fold or block are consecutive: any fold
+of any pair of classes is then a few segments of the same matrix, and nothing is copied.
+Classes are numbered as in that order; a pair's decision is positive for the later one.
 """
 
 from __future__ import annotations
@@ -17,9 +16,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from skbounds.pac_bayes import _smo
 from skbounds.pac_bayes._kernels import KernelRows
 
-# Up to so many rows, problems are solved on a copy of their part of the matrix: on
-# several short segments the solver would spend its time between them.
-_COMPACT = 512
 # Iterations of the solver between two chances to interrupt it.
 _UNINTERRUPTED = 1_000_000
 # A value of C this many errors (over eta) worse than the best has no prior mass left.
@@ -40,8 +36,6 @@ class PairProblem:
         Rows whose decision values are wanted.
     weights : (float, float)
         Factors of C for the two classes.
-    may_copy : bool
-        Whether a small problem may copy its part of the matrix.
 
     Attributes
     ----------
@@ -51,29 +45,28 @@ class PairProblem:
         The row of the kernel matrix that belongs to each entry.
     """
 
-    def __init__(
-        self, rows: KernelRows, first, second, targets, weights, may_copy=True
-    ):
+    def __init__(self, rows: KernelRows, first, second, targets, weights):
         self.rows = rows
-        pieces = first + second
+        signed = [(*piece, -1.0) for piece in first] + [
+            (*piece, 1.0) for piece in second
+        ]
+        signed.sort()
+        sizes = [stop - start for start, stop, _ in signed]
+        pieces = _join(signed)
         self.row_numbers = np.concatenate([np.arange(*piece) for piece in pieces])
         self.beta = np.zeros(len(self.row_numbers))
-        sizes = [sum(b - a for a, b in piece) for piece in (first, second)]
-        self.v = np.repeat([-1.0, 1.0], sizes)
+        self.v = np.repeat([sign for _, _, sign in signed], sizes)
         # The signed factor of C: one of the two bounds, the other being 0.
-        self.weight = self.v * np.repeat(weights, sizes)
-        self.work = np.zeros((6, len(self.beta)))
-        self.segments, self.solver_rows = _number(pieces), rows
-        if may_copy and rows.complete and len(self.beta) <= _COMPACT:
-            self.segments = _number([(0, len(self.beta))])
-            self.solver_rows = rows.copy_of(pieces)
+        self.weight = self.v * np.where(self.v > 0.0, weights[1], weights[0])
+        self.work = np.zeros((4, len(self.beta)))
+        self.segments = _number(pieces)
         self.targets = _number(targets)
         self.beta_seen = np.zeros(len(self.beta))
         self.outputs = np.zeros(self.targets[:, 2].sum())
 
     def advance(self, C: float, tol: float, max_iter: float) -> tuple[int, bool]:
         """Solve for a larger C; return the number of iterations, and if capped."""
-        most, rows = max_iter * len(self.beta), self.solver_rows
+        most, rows = max_iter * len(self.beta), self.rows
         settings = np.array([C, tol, 0.0, 0.0, 0.0, 0.0])
         while True:
             # Now and then back to Python, where the user can interrupt.
@@ -116,6 +109,16 @@ class PairProblem:
         return self.row_numbers[best]
 
 
+def _join(signed) -> list[tuple[int, int]]:
+    """Return the ranges, neighbours joined."""
+    joined = []
+    for start, stop, _ in signed:
+        if joined and joined[-1][1] == start:
+            start = joined.pop()[0]
+        joined.append((start, stop))
+    return joined
+
+
 def _number(ranges) -> np.ndarray:
     """Return segments: first row, first entry of the problem's arrays, length."""
     segments = np.array(ranges, dtype=np.int64).reshape(-1, 2)
@@ -140,12 +143,8 @@ class OneVsOne:
 
     def __init__(self, rows, ranges, targets, weights):
         self.pairs = list(combinations(range(len(ranges)), 2))
-        # Copies for all pairs of many classes would exceed the matrix several times.
-        may_copy = len(self.pairs) == 1
         self.problems = [
-            PairProblem(
-                rows, ranges[a], ranges[b], targets, (weights[a], weights[b]), may_copy
-            )
+            PairProblem(rows, ranges[a], ranges[b], targets, (weights[a], weights[b]))
             for a, b in self.pairs
         ]
 

@@ -205,7 +205,9 @@ class SVMTrainer:
         used = np.any(dual != 0.0, axis=(0, 1))
         # A tolerance so wide that nothing was trained leaves a constant decision.
         used[0] |= not used.any()
-        ends = np.cumsum(used)[self.layout.starts[:, -1] - 1]
+        used = np.flatnonzero(used)
+        used = used[np.argsort(self.layout.places[used], kind="stable")]
+        sizes = np.bincount(self.layout.places[used], minlength=len(self.class_order))
         indices = self.row_indices[self.layout.order][used]
         if self.precomputed:
             self.kernel.rows = indices
@@ -214,7 +216,7 @@ class SVMTrainer:
         return SVMPath(
             self.kernel,
             self.class_order,
-            np.concatenate([[0], ends]),
+            np.concatenate([[0], np.cumsum(sizes)]),
             np.ascontiguousarray(dual[:, :, used]),
             intercepts,
             indices,
