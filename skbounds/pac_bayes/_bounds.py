@@ -6,7 +6,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.special import betainccinv, rel_entr
+from scipy.special import rel_entr
+from scipy.stats import beta
 
 from skbounds.pac_bayes._constants import (
     LINEAR_KL_RATE,
@@ -425,7 +426,7 @@ def tail_limit(errors: np.ndarray, n_samples: int, level: np.ndarray) -> np.ndar
     inside = (errors < n_samples) & (level > 0.0)
     limit = np.ones(errors.shape)
     k = errors[inside]
-    limit[inside] = betainccinv(k + 1.0, n_samples - k, np.asarray(level)[inside])
+    limit[inside] = beta.isf(np.asarray(level)[inside], k + 1.0, n_samples - k)
     return limit
 
 
