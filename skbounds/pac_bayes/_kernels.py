@@ -124,7 +124,7 @@ class KernelRows:
     """
 
     def __init__(self, kernel, X, cache_size, order=None):
-        self.n_rows = n = X.shape[0]
+        n = X.shape[0]
         self.clock = np.zeros(1, dtype=np.int64)
         fitting = int(min(cache_size * 2**20 / (8 * n), n))
         self.complete = fitting == n

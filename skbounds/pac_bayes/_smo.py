@@ -1,10 +1,10 @@
 """Sequential minimal optimisation of a two-class SVM on shared rows of a kernel matrix.
 
 With beta = y alpha the dual problem is to maximise y'beta - beta'K beta / 2 subject to
-sum(beta) = 0 and low <= beta <= high. Its gradient v = y - K beta
-is kept up to date. A problem's rows are a few *segments* of consecutive rows of the
-kernel matrix, one row of the integer array ``segments`` each: first row of the matrix,
-first entry of beta and v, length.
+sum(beta) = 0 and low <= beta <= high. Its gradient v = y - K beta is kept up to date. A
+problem's rows are a few *segments* of consecutive rows of the kernel matrix, one row of
+the integer array ``segments`` each: first row of the matrix, first entry of beta and v,
+length.
 
 Rows of K come from a pool that many problems share: ``pool[slot_of[i]]`` is row i. If
 one is missing (slot -1), a function returns its number and may be called again when it

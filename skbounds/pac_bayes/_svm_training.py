@@ -176,7 +176,7 @@ class SVMTrainer:
         -------
         members : dict
             ``dual, intercepts, n_iter, capped`` with one entry per C, and with a target
-            ``wrong, codes`` of shape (n_targets, n_members).
+            the mistakes ``wrong`` of shape (n_targets, n_members).
         """
         order = np.argsort(Cs, kind="stable")
         options, machine = self.options, self._machine(parts, target)
@@ -197,7 +197,6 @@ class SVMTrainer:
             voted = np.column_stack(votes)[:, inverse]
             truth = self.layout.classes_in(target)
             members["wrong"] = voted != truth[:, None]
-            members["codes"] = self.class_order[voted]
         return members
 
     def make_path(self, dual, intercepts) -> SVMPath:

@@ -142,10 +142,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         bound : float
             As `risk_bound_`, for the same weights; nan after ``refit=True``.
         """
-        check_is_fitted(self)
-        delta = check_delta(delta)
-        bound = self._evidence_.risk_bound(delta)
-        return min(1.0, bound) if self.certified_ else float("nan")
+        return self._bound_at("risk_bound", delta)
 
     def vote_bound(self, delta):
         """Bound the risk of the vote at another level.
@@ -160,9 +157,11 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         bound : float
             As `vote_bound_`, for the same weights; nan after ``refit=True``.
         """
+        return self._bound_at("vote_bound", delta)
+
+    def _bound_at(self, name, delta):
         check_is_fitted(self)
-        delta = check_delta(delta)
-        bound = self._evidence_.vote_bound(delta)
+        bound = getattr(self._evidence_, name)(check_delta(delta))
         return min(1.0, bound) if self.certified_ else float("nan")
 
     def certificate(self, X_cal, y_cal, *, delta=None):

@@ -140,7 +140,7 @@ def test_shared_matrix_and_rows_on_demand_agree():
     assert_array_equal(small.Cs_, large.Cs_)
     fresh, _ = noisy_rings(np.random.default_rng(4), 300)
     assert_allclose(
-        small.average_decision(fresh), large.average_decision(fresh), atol=1e-3
+        small.average_decision(fresh), large.average_decision(fresh), atol=1e-4
     )
 
 
@@ -675,7 +675,7 @@ def test_sparse_and_float32_agree_with_dense(scheme):
         )
         assert_array_equal(other.Cs_, dense.Cs_)
         assert_allclose(
-            other.average_decision(form(X)), dense.average_decision(X), atol=1e-3
+            other.average_decision(form(X)), dense.average_decision(X), atol=1e-4
         )
         assert_allclose(other.vote_bound_, dense.vote_bound_, atol=1e-4)
     scaled = fitted(sparse.csr_array(X), y, scheme=scheme, standardize=True, Cs=3)
@@ -715,7 +715,7 @@ def test_kernel_matrices(cancer):
     single = K.astype(np.float32)
     again = fitted(single, y, kernel="precomputed", **exact)
     assert_allclose(
-        again.average_decision(single), named.average_decision(X), atol=1e-3
+        again.average_decision(single), named.average_decision(X), atol=1e-4
     )
     search = cross_val_score(
         PACBayesSVMEnsemble(kernel="precomputed", Cs=4, random_state=0), K, y, cv=3
