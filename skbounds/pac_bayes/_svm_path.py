@@ -67,7 +67,7 @@ class PairProblem:
     def advance(self, C: float, tol: float, max_iter: float) -> tuple[int, bool]:
         """Solve for a larger C; return the number of iterations, and if capped."""
         most, rows = max_iter * len(self.beta), self.rows
-        settings = np.array([C, tol, 0.0, 0.0, 0.0, 0.0])
+        settings = np.array([C, tol, *np.zeros(12)])
         while True:
             # Now and then back to Python, where the user can interrupt.
             settings[2] = limit = min(most, settings[4] + _UNINTERRUPTED)

@@ -94,9 +94,10 @@ def test_gradient_stays_true_along_the_path(seed, n, log_c, factor):
         assert np.abs(problem.beta).max() <= C
 
 
-def test_rows_on_demand_give_the_same_optimum():
-    """A pool too small for the matrix changes the work, not the solution."""
-    X, y = noisy_rings(np.random.default_rng(1), 700)
+@pytest.mark.parametrize("d", [2, 4])
+def test_rows_on_demand_give_the_same_optimum(d):
+    """A pool too small for the matrix, or for all free rows, changes the work only."""
+    X, y = noisy_rings(np.random.default_rng(1), 700, d=d)
     targets = [(100, 200), (500, 600)]
     scarce, _, _ = make_problem(X, y, targets=targets, cache_size=1.0)
     whole, K, y = make_problem(X, y, targets=targets)
@@ -114,6 +115,8 @@ def test_rows_on_demand_give_the_same_optimum():
         for problem in (whole, scarce):
             expected = K[chosen] @ problem.beta + problem.bias
             assert_allclose(problem.decide(), expected, atol=1e-9)
+            gradient = 2.0 * y - 1.0 - K @ problem.beta
+            assert_allclose(problem.v, gradient, atol=1e-9)
 
 
 def test_a_cap_ends_the_work_and_is_reported():
