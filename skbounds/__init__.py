@@ -9,6 +9,14 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _TOPICS = {
+    "bolstering": (
+        "BolsteredEstimate",
+        "BolsteredEstimateDisplay",
+        "BolsteredScorer",
+        "BolsteredSearchCV",
+        "FullSampleSplit",
+        "bolstered_val_score",
+    ),
     "fenchel_young": (
         "FenchelYoungOnlineClassifier",
         "FenchelYoungOnlineMultilabelClassifier",

@@ -21,7 +21,10 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_params,
 )
+from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
     "HasMethods",
@@ -34,7 +37,11 @@ __all__ = [
     "RealNotInt",
     "StrOptions",
     "_fit_context",
+    "check_method_params",
     "check_sample_weight",
+    "neighbors_data",
+    "num_samples",
+    "routing_enabled",
     "safe_indexing",
     "validate_params",
 ]
@@ -61,3 +68,11 @@ def check_sample_weight(sample_weight, X) -> np.ndarray:
     if not weight.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weight
+
+
+def neighbors_data(estimator):
+    """Return the rows and targets that fitted nearest neighbours look among.
+
+    Targets of classifiers are numbers of classes.
+    """
+    return estimator._fit_X, estimator._y

@@ -11,7 +11,7 @@ import numpy as np
 import sklearn
 from packaging.version import parse as parse_version
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import get_tags
 
@@ -21,6 +21,24 @@ _MEMBERS = [LogisticRegression(), GaussianNB()]
 
 # Instances that the common checks run on; several configurations of each estimator.
 INSTANCES = {
+    "BolsteredScorer": [
+        {},
+        {"method": "xy"},
+        {"method": "x", "kernel": "mm_diag", "standardize": False},
+    ],
+    "BolsteredSearchCV": [
+        {
+            "estimator": GaussianNB(),
+            "param_grid": {"var_smoothing": [1e-9, 0.1]},
+            "error_score": "raise",
+        },
+        {
+            "estimator": Ridge(),
+            "param_grid": {"alpha": [0.1, 1.0]},
+            "method": "xy",
+            "error_score": "raise",
+        },
+    ],
     "SMPLogisticRegression": [
         {},
         {"method": "one-step"},
@@ -109,6 +127,13 @@ _INDEFINITE = (
 # (class name, parameters that must be set) -> {check: reason}. Each reason names the
 # test that stands in for the check.
 EXPECTED_FAILURES = {
+    ("BolsteredSearchCV", ("method", "auto")): {
+        "check_classifiers_one_label_sample_weights": (
+            "passes on what the estimator says of a class of weight 0, and its fit "
+            "has no argument named sample_weight; see "
+            "test_search.test_fit_parameters_reach_all_fits"
+        ),
+    },
     ("KernelRidgeSMP", ("kernel", "precomputed")): {
         "check_positive_only_tag_during_fit": (
             "shifts the entries of the kernel matrix, which makes it indefinite; "
@@ -222,7 +247,7 @@ def make_data(estimator, n_samples=40, seed=0):
         return X, scores.argsort(axis=1).argsort(axis=1) + 1
     if is_classifier(estimator):
         return X, np.where(signal > 0, "yes", "no")
-    if is_regressor(estimator):
+    if is_regressor(estimator) or get_tags(estimator).target_tags.required:
         return X, signal
     return X, None
 

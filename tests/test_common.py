@@ -164,6 +164,7 @@ def test_pipeline_search_and_frozen(estimator):
             "alpha": [0.1, 1.0],
             "learning_rate": [0.5, 1.0],
             "delta": [0.05, 0.1],
+            "lam": [0.5, 1.0],
         }
         key, values = next(
             item for item in grids.items() if item[0] in estimator.get_params()
@@ -208,7 +209,8 @@ def test_n_jobs_changes_no_bit_and_no_thread_limit(estimator):
     for n_jobs in (1, 2):
         fitted = clone(estimator).set_params(n_jobs=n_jobs).fit(X, y)
         rows = np.random.default_rng(2).normal(size=(2000, X.shape[1]))
-        results.append(fitted.predict_proba(rows))
+        name = "predict_proba" if is_classifier(estimator) else "predict"
+        results.append(getattr(fitted, name)(rows))
     assert_array_equal(*results)
     assert [pool["num_threads"] for pool in threadpool_info()] == before
 

@@ -61,7 +61,10 @@ def test_own_table(table, capsys, target, task):
     assert main(["--data", table, "--target", target, "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
     assert {entry["task"] for entry in numbers["entries"]} == {"t.csv"}
-    keys = {"classification": ("log loss", "test error"), "regression": ("density",)}
+    keys = {
+        "classification": ("log loss", "test error", "estimated error"),
+        "regression": ("density",),
+    }
     for entry in numbers["entries"]:
         assert len(entry["methods"]) >= 2
         for row in entry["methods"]:

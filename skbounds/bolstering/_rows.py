@@ -1,0 +1,131 @@
+"""What is scored: checked rows, targets and weights."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+
+from skbounds._sklearn_compat import (
+    check_method_params,
+    check_sample_weight,
+    num_samples,
+    safe_indexing,
+)
+from skbounds.bolstering._table import Table
+
+# Larger tables take longer to copy and compare than to prepare anew.
+_LARGEST_KEPT = 1_000_000
+# Preparations kept for the same rows.
+_MOST_KEPT = 4
+
+
+def digest(X, y, sample_weight, *others):
+    """Return a key of arrays' contents, or None where that is not simple."""
+    if y is None:
+        return None
+    parts = [part for part in (X, y, sample_weight) if part is not None]
+    for part in parts:
+        if not isinstance(part, np.ndarray) or part.dtype.kind not in "biuf":
+            return None
+        if part.size > _LARGEST_KEPT:
+            return None
+    code = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        code.update(repr((part.shape, part.dtype.str)).encode())
+        code.update(np.ascontiguousarray(part).data)
+    code.update(repr(others).encode())
+    return code.digest()
+
+
+class Rows:
+    """Checked rows, targets and weights, without rows of weight 0.
+
+    Attributes
+    ----------
+    table : Table
+    targets : ndarray of shape (n,) or (n, m)
+        As given: labels or floats.
+    matrix : ndarray of shape (n, m)
+        Targets of regression.
+    codes : ndarray of int or None
+    classes : ndarray or None
+    weight : ndarray of shape (n,)
+    prepared : dict
+        What was prepared for these rows, by what it depends on.
+    """
+
+    def __init__(self, X, y, sample_weight, *, classification, categorical_features):
+        if y is None:
+            raise ValueError(
+                "BolsteredScorer requires y to be passed, but the target y is None."
+            )
+        check_consistent_length(X, y)
+        n = self.n_given = num_samples(y)
+        self.kept = np.arange(n)
+        if sample_weight is None:
+            self.weight = np.ones(n)
+        else:
+            self.weight = check_sample_weight(sample_weight, np.empty((n, 1)))
+            kept = np.flatnonzero(self.weight)
+            if len(kept) < n:
+                self.kept = kept
+                self.weight = self.weight[kept]
+                X, y = safe_indexing(X, kept), safe_indexing(y, kept)
+        self.table = Table(X, categorical_features)
+        self.codes = self.classes = self.matrix = None
+        if classification:
+            self.targets = np.asarray(y)
+            if any(v is None or v != v for v in self.targets.ravel().tolist()):
+                raise ValueError("Input y contains NaN or None: a label is missing.")
+            check_classification_targets(self.targets)
+            if self.targets.ndim == 2 and self.targets.shape[1] == 1:
+                self.targets = self.targets[:, 0]
+            if self.targets.ndim > 1:
+                raise ValueError(
+                    "y of a classifier must be of shape (n_samples,); got shape "
+                    f"{self.targets.shape}: multi-output is for regression."
+                )
+            self.classes, self.codes = np.unique(self.targets, return_inverse=True)
+        else:
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            if y.ndim == 2 and y.shape[1] == 1:
+                y = y[:, 0]
+            self.targets = y
+            self.matrix = y.reshape(len(y), -1)
+        if self.table.n_rows < 2:
+            raise ValueError(
+                "BolsteredScorer needs at least 2 rows of positive weight; got "
+                f"n_samples={self.table.n_rows}."
+            )
+        self.prepared = {}
+
+    def prepare(self, key, make):
+        """Return what `make` makes, or has made for the same key."""
+        if key not in self.prepared:
+            while len(self.prepared) >= _MOST_KEPT:
+                self.prepared.pop(next(iter(self.prepared)))
+            self.prepared[key] = make()
+        return self.prepared[key]
+
+    def check_classes(self, estimator):
+        """Refuse labels that the estimator was not fitted on."""
+        if self.codes is None:
+            return
+        known = getattr(estimator, "classes_", None)
+        if known is not None and not set(self.classes.tolist()) <= set(known.tolist()):
+            raise ValueError(
+                "y has labels that the estimator was not fitted on: "
+                f"{[v for v in self.classes.tolist() if v not in known.tolist()]!r}. "
+                "Pass the rows that it was fitted on."
+            )
+
+    def fit_params(self, given):
+        """Return a function from row numbers to parameters of ``fit``."""
+        if not given:
+            return lambda rows: {}
+        return lambda rows: check_method_params(
+            np.empty((self.n_given, 1)), given, indices=self.kept[rows]
+        )

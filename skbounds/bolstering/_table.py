@@ -1,0 +1,296 @@
+"""Rows whose numeric features can be moved, and the coordinates they are moved in."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import diags, issparse
+from sklearn.utils import check_array
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from skbounds._base import warn_user
+from skbounds._sklearn_compat import safe_indexing
+
+# Values a numeric feature needs to look continuous.
+_FEW_VALUES = 10
+# A direction this much shorter than the longest (squared) is rounding.
+_RANK_TOLERANCE = 1e-12
+
+
+class Table:
+    """The rows given by the user, and which of their columns are numbers to be moved.
+
+    Parameters
+    ----------
+    X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+    categorical_features : array-like or None
+        Mask, column numbers or names of columns that stay as they are.
+
+    Attributes
+    ----------
+    X : ndarray, dataframe or sparse matrix
+    movable : ndarray of int of shape (n_movable,)
+        Columns that are numbers.
+    values : ndarray of shape (n_samples, n_movable), or sparse matrix
+    is_numeric : bool
+        Whether all of X can be computed with.
+    """
+
+    def __init__(self, X, categorical_features):
+        self.is_frame = hasattr(X, "columns")
+        self.is_sparse = issparse(X)
+        if not self.is_frame:
+            X = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        fixed = self._mask(categorical_features)
+        if self.is_frame:
+            texts = [not _is_number(self._column(k)) for k in range(self.n_columns)]
+            fixed |= texts
+        elif X.dtype.kind in "OUS":
+            texts = [any(isinstance(v, (str, bytes)) for v in column) for column in X.T]
+            if any(texts):
+                fixed |= texts
+            else:
+                self.X = check_array(X, dtype=np.float64, ensure_all_finite=False)
+        if self.is_frame:
+            self.is_numeric = not any(texts)
+        else:
+            self.is_numeric = self.X.dtype.kind in "biuf"
+        self.movable = np.flatnonzero(~fixed)
+        if self.is_sparse:
+            self.values = check_array(
+                X[:, self.movable], accept_sparse="csr", dtype=np.float64
+            )
+        elif not len(self.movable):
+            self.values = np.empty((self.n_rows, 0))
+        else:
+            if self.is_frame:
+                columns = [np.asarray(self._column(k)) for k in self.movable]
+                part = np.column_stack(columns)
+            else:
+                part = self.X[:, self.movable]
+            self.values = check_array(part, dtype=np.float64, input_name="X")
+        if categorical_features is None and not self.is_sparse:
+            self._warn_of_few_values()
+
+    def _column(self, k):
+        if hasattr(self.X, "iloc"):
+            return self.X.iloc[:, k]
+        return self.X.to_series(k)
+
+    def _mask(self, chosen):
+        mask = np.zeros(self.n_columns, dtype=bool)
+        if chosen is None:
+            return mask
+        chosen = np.asarray(chosen)
+        if chosen.ndim != 1:
+            raise ValueError(
+                f"categorical_features must be 1-dimensional; got {chosen.tolist()!r}."
+            )
+        if chosen.dtype == bool:
+            if chosen.shape != mask.shape:
+                raise ValueError(
+                    "categorical_features as a mask must have one entry for each of "
+                    f"the {self.n_columns} features; got shape {chosen.shape}."
+                )
+            return chosen.copy()
+        if chosen.size and chosen.dtype.kind not in "iu":
+            if not self.is_frame:
+                raise ValueError(
+                    "categorical_features has names, but X has no column names; got "
+                    f"{list(chosen)!r}."
+                )
+            names = list(self.X.columns)
+            unknown = [name for name in chosen if name not in names]
+            if unknown:
+                raise ValueError(
+                    f"categorical_features names columns that X does not have: "
+                    f"{unknown!r}."
+                )
+            chosen = np.array([names.index(name) for name in chosen], dtype=int)
+        if (
+            chosen.size
+            and not ((chosen >= -self.n_columns) & (chosen < self.n_columns)).all()
+        ):
+            raise ValueError(
+                f"categorical_features must be in [0, {self.n_columns}); got "
+                f"{chosen.tolist()!r}."
+            )
+        mask[chosen.astype(int)] = True
+        return mask
+
+    def _warn_of_few_values(self):
+        if self.n_rows <= 2 * _FEW_VALUES:
+            return
+        ordered = np.sort(self.values, axis=0)
+        n_values = 1 + (np.diff(ordered, axis=0) > 0.0).sum(axis=0)
+        few = self.movable[(n_values > 1) & (n_values <= _FEW_VALUES)]
+        if len(few):
+            names = [self.X.columns[k] for k in few] if self.is_frame else few.tolist()
+            warn_user(
+                f"The columns {names} have at most {_FEW_VALUES} distinct values; "
+                "moving categories or flags a little means nothing. Name such columns "
+                "in categorical_features; categorical_features=[] says that there are "
+                "none."
+            )
+
+    def take(self, rows):
+        """Return some rows, as they were given."""
+        if isinstance(self.X, np.ndarray):
+            return self.X[rows]
+        return safe_indexing(self.X, rows)
+
+    def moved(self, rows, columns, shifts):
+        """Return rows with shifts added to some of their columns.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (n,)
+            May repeat.
+        columns : ndarray of int of shape (k,)
+            Positions among the movable columns.
+        shifts : ndarray of shape (n, k)
+        """
+        values = self.values[rows][:, columns] + shifts
+        numbers = self.movable[columns]
+        if not self.is_frame:
+            if self.X.dtype.kind == "O":
+                result = self.X[rows].copy()
+            else:
+                result = self.X[rows].astype(np.float64)
+            result[:, numbers] = values
+            return result
+        frame = safe_indexing(self.X, rows)
+        if hasattr(frame, "with_columns"):
+            series = type(frame.to_series(0))
+            return frame.with_columns(
+                [
+                    series(frame.columns[number], values[:, k])
+                    for k, number in enumerate(numbers)
+                ]
+            )
+        frame = frame.copy()
+        for k, number in enumerate(numbers):
+            frame.isetitem(number, values[:, k])
+        return frame
+
+
+def _is_number(column):
+    """Tell whether a dataframe's column holds numbers (and no truth values)."""
+    kind = getattr(column.dtype, "kind", None)
+    if kind is not None:
+        return kind in "iuf"
+    return bool(getattr(column.dtype, "is_numeric", lambda: False)())
+
+
+class Coordinates:
+    """Standardised coordinates that span the rows, and nothing else.
+
+    Columns that do not vary are left out, as a predictor was never tried anywhere else;
+    so are directions in which the rows do not vary.
+
+    Parameters
+    ----------
+    values : {ndarray, sparse matrix} of shape (n, k)
+    weight : ndarray of shape (n,)
+    standardize : bool
+
+    Attributes
+    ----------
+    kept : ndarray of int of shape (p,)
+        Columns that vary.
+    scale : ndarray of shape (p,)
+    rotation : ndarray of shape (r, p) or None
+        Principal axes of the scaled columns, if they span less than p dimensions.
+    points : ndarray of shape (n, r)
+    """
+
+    def __init__(self, values, weight, *, standardize):
+        is_sparse = issparse(values)
+        if is_sparse and values.shape[1] < values.shape[0]:
+            # The coordinates are as large, and dense.
+            values, is_sparse = values.toarray(), False
+        if is_sparse:
+            self.center, variance = mean_variance_axis(values, axis=0, weights=weight)
+            largest = np.abs(values).max(axis=0).toarray().ravel()
+        else:
+            self.center = np.average(values, axis=0, weights=weight)
+            variance = np.average((values - self.center) ** 2, axis=0, weights=weight)
+            largest = np.abs(values).max(axis=0, initial=0.0)
+        deviation = np.sqrt(variance)
+        self.kept = np.flatnonzero(deviation > 1e-13 * largest)
+        self.scale = deviation[self.kept] if standardize else np.ones(len(self.kept))
+        self.center = self.center[self.kept]
+        self.rotation = self._whiten = None
+        if is_sparse:
+            self._use_products(values[:, self.kept])
+            return
+        self.points = (values[:, self.kept] - self.center) / self.scale
+        axes = principal_axes(self.points)
+        if len(axes) < len(self.kept):
+            self.rotation = axes
+            self.points = self.points @ axes.T
+
+    def _use_products(self, values):
+        """Find coordinates of sparse rows, fewer than columns, without their axes."""
+        scaled = values @ diags(1.0 / self.scale)
+        center = self.center / self.scale
+        products = (scaled @ scaled.T).toarray()
+        shift = scaled @ center
+        products += center @ center - shift[:, None] - shift
+        sizes, vectors = np.linalg.eigh(products)
+        tolerance = max(scaled.shape) * _RANK_TOLERANCE * sizes[-1]
+        sizes, vectors = sizes[sizes > tolerance], vectors[:, sizes > tolerance]
+        self.points = vectors * np.sqrt(sizes)
+        self._whiten = (vectors / np.sqrt(sizes), scaled, center)
+
+    @property
+    def n_dimensions(self):
+        return self.points.shape[1]
+
+    def forget_rotation(self, values):
+        """Use the scaled columns themselves."""
+        if self.rotation is not None:
+            self.rotation = None
+            self.points = (values[:, self.kept] - self.center) / self.scale
+
+    def displace(self, moves):
+        """Return what moves in these coordinates are in the kept columns."""
+        if self.rotation is not None:
+            moves = moves @ self.rotation
+        return moves * self.scale
+
+    def slopes(self, coef):
+        """Return slopes along the coordinates, from slopes along the kept columns."""
+        slopes = coef * self.scale
+        if self._whiten is not None:
+            # Through the rows: the axes themselves would be a large dense matrix.
+            vectors, scaled, center = self._whiten
+            return ((scaled @ slopes.T).T - (slopes @ center)[..., None]) @ vectors
+        return slopes if self.rotation is None else slopes @ self.rotation.T
+
+    @property
+    def axes(self):
+        """What one step along each coordinate does to the kept columns: (r, p)."""
+        return self.displace(np.eye(self.n_dimensions))
+
+
+def principal_axes(points):
+    """Return the principal axes along which centred rows vary, one per line.
+
+    If they vary in all directions, their number is all that matters: they are empty.
+    """
+    n, p = points.shape
+    lengths = np.sqrt((points**2).sum(axis=0))
+    if p == 0 or not lengths.any():
+        return np.empty((0, p))
+    # Whether columns depend on each other is not a matter of their units.
+    scaled = points / np.where(lengths > 1e-13 * lengths.max(), lengths, np.inf)
+    if p < n:
+        spectrum = np.linalg.eigvalsh(scaled.T @ scaled)
+    else:
+        spectrum = np.linalg.eigvalsh(scaled @ scaled.T)
+    rank = int((spectrum > max(n, p) * _RANK_TOLERANCE * spectrum[-1]).sum())
+    if rank == p:
+        return np.empty((p, 0))
+    return np.linalg.svd(points, full_matrices=False)[2][:rank]
