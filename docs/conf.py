@@ -86,7 +86,14 @@ def write_api_page():
 
 
 # Labels in docstrings inherited from scikit-learn, plain text in an offline build.
-INHERITED_LABELS = {"accuracy_score", "meta-estimator", "metadata_routing", "r2_score"}
+INHERITED_LABELS = {
+    "accuracy_score",
+    "classes_",
+    "fit",
+    "meta-estimator",
+    "metadata_routing",
+    "r2_score",
+}
 
 
 def resolve_inherited_label(app, env, node, contnode):

@@ -5,7 +5,8 @@ and the practical default that blends them with a few matched folds.
 """
 
 from skbounds.bolstering._display import BolsteredEstimateDisplay
-from skbounds.bolstering._scorer import BolsteredEstimate, BolsteredScorer
+from skbounds.bolstering._estimates import BolsteredEstimate
+from skbounds.bolstering._scorer import BolsteredScorer
 from skbounds.bolstering._search import (
     BolsteredSearchCV,
     FullSampleSplit,

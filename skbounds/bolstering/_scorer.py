@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.metadata_routing import UNCHANGED, get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._sklearn_compat import (
     HasMethods,
     Interval,
@@ -24,95 +23,26 @@ from skbounds._sklearn_compat import (
     _fit_context,
     routing_enabled,
 )
-from skbounds.bolstering import _blend
+from skbounds.bolstering._blend import warn_of_size
+from skbounds.bolstering._estimates import (
+    choose_n_folds,
+    estimate_by_folds,
+    estimate_by_one_fit,
+    find_measure,
+)
 from skbounds.bolstering._losses import NAMES, resolve_losses
-from skbounds.bolstering._measure import LARGEST_MPE, make_measure
 from skbounds.bolstering._posterior import (
     is_fitted,
     predictive_law,
     predictive_probabilities,
 )
 from skbounds.bolstering._rows import Rows, digest
-from skbounds.bolstering._smoothing import (
-    Motion,
-    Question,
-    feature_motion,
-    joint_motion,
-    resubstitute,
-    smooth,
-)
+from skbounds.bolstering._smoothing import Question
 
 SPARSE_AUTO = (
     "method='auto' moves rows, which sparse X cannot be without becoming dense; give a "
     "dense X, or method='x' and kernel='mm' with a linear model."
 )
-# An increment beyond this share of the targets' variance is the kernel's own making.
-_LARGE_INCREMENT = 0.5
-
-
-@dataclass(frozen=True)
-class BolsteredEstimate:
-    """An error estimate and what it is made of.
-
-    Read more in the :ref:`User Guide <bolstering>`.
-
-    .. versionadded:: 0.1
-
-    Parameters
-    ----------
-    error : float
-        The estimate, in units of the loss.
-    resubstitution : float
-        Mean loss at the rows that the estimator was fitted on.
-    increment : float
-        ``error - resubstitution``.
-    standard_error : float
-        For ``method="auto"`` the standard error of the error on held-out rows;
-        otherwise the integration error (no sampling variance is known then).
-    integration_error : float
-        Standard error of the numerical integration; 0 for closed forms.
-    components : dict
-        Every term that went into the estimate, by name.
-    method : str
-        The method that was used.
-    kernel : str
-        The kernel that was used.
-    loss : str
-        Name of the loss.
-    n_fits : int
-        Number of times that a clone of the estimator was fitted.
-    n_evaluations : int
-        Number of rows predicted.
-
-    See Also
-    --------
-    BolsteredScorer : Makes it.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from skbounds.bolstering import BolsteredScorer
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = LinearRegression().fit(X[:100], y[:100])
-    >>> found = BolsteredScorer(method="y").estimate(model, X[:100], y[:100])
-    >>> found.error > found.resubstitution
-    True
-    >>> found.n_fits
-    0
-    """
-
-    error: float
-    resubstitution: float
-    increment: float
-    standard_error: float
-    integration_error: float
-    components: dict = field(repr=False)
-    method: str
-    kernel: str
-    loss: str
-    n_fits: int
-    n_evaluations: int
 
 
 class BolsteredScorer(SkboundsEstimator):
@@ -207,7 +137,7 @@ class BolsteredScorer(SkboundsEstimator):
         those of X followed by y. One matrix if all rows share it.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has names that are all strings.
 
     See Also
@@ -396,7 +326,7 @@ class BolsteredScorer(SkboundsEstimator):
         method = "x" if self.method == "auto" else self.method
         self._measure_ = None
         if method in ("x", "xy", "x+posterior"):
-            self._measure_ = self._make_measure(rows, method, self._seed())
+            self._measure_ = find_measure(self, rows, method, self._seed())
         self._law_ = None
         if method in ("y", "x+posterior"):
             law = predictive_law if rows.codes is None else predictive_probabilities
@@ -491,41 +421,11 @@ class BolsteredScorer(SkboundsEstimator):
             return False
         return type_of_target(y, input_name="y") in ("binary", "multiclass")
 
-    def _make_measure(self, rows, method, seed):
-        kernel = self.kernel
-        if isinstance(kernel, str) and kernel == "auto":
-            large = rows.table.n_rows > LARGEST_MPE
-            kernel = "mpe_limit" if large else "mpe"
-            if rows.codes is not None:
-                kernel = "mm"
-        return make_measure(
-            rows.table,
-            None if rows.codes is not None else rows.matrix,
-            rows.codes,
-            rows.weight,
-            kernel=kernel,
-            lam=self.lam,
-            standardize=self.standardize,
-            random_state=seed,
-            joint=method == "xy",
-        )
-
     def _seed(self):
         """Return a number that all of an estimate's randomness starts from."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _kernel_name(self, rows, method):
-        if method in ("y", "resub"):
-            return "none"
-        if not isinstance(self.kernel, str):
-            return "given"
-        if self.kernel != "auto":
-            return self.kernel
-        if rows.codes is not None:
-            return "mm"
-        return "mpe_limit" if rows.table.n_rows > LARGEST_MPE else "mpe"
 
     def _check_kernel(self):
         if self.method == "auto" and not (
@@ -566,11 +466,11 @@ class BolsteredScorer(SkboundsEstimator):
         rows.check_classes(estimator)
         if self.method == "auto":
             if not in_search:
-                _blend.warn_of_size(rows.table.n_rows)
-            found = self._blend(question, rows, fit_params, seed)
+                warn_of_size(rows.table.n_rows)
+            found = estimate_by_folds(self, question, rows, fit_params, seed)
             if found is not None:
                 return found
-        return self._single_fit(question, rows, seed)
+        return estimate_by_one_fit(self, question, rows, seed)
 
     def _prepare(self, estimator, X, y, sample_weight, seed):
         """Check what does not need the estimator to be fitted.
@@ -593,9 +493,9 @@ class BolsteredScorer(SkboundsEstimator):
         if self.method == "auto":
             if rows.table.is_sparse:
                 raise ValueError(SPARSE_AUTO)
-            self._choose_n_folds(estimator, rows)
+            choose_n_folds(self, estimator, rows)
         elif self.method in ("x", "xy", "x+posterior"):
-            self._find_measure(rows, self.method, seed)
+            find_measure(self, rows, self.method, seed)
         return losses, rows
 
     def _check_movable(self, estimator):
@@ -608,161 +508,6 @@ class BolsteredScorer(SkboundsEstimator):
                 f"{estimator!r} takes a kernel matrix (precomputed, pairwise), whose "
                 "entries cannot be moved; give it the features and the kernel."
             )
-
-    def _choose_n_folds(self, estimator, rows):
-        return _blend.choose_n_folds(
-            self.n_folds, rows.table.n_rows, rows.codes, estimator
-        )
-
-    def _find_measure(self, rows, method, seed):
-        """Return the kernels, prepared once where their parameters can be compared."""
-        make = lambda: self._make_measure(rows, method, seed)
-        if not isinstance(self.kernel, str):
-            return make()
-        key = (method, self.kernel, self.lam, self.standardize, seed)
-        return rows.prepare(key, make)
-
-    def _blend(self, question, rows, fit_params, seed):
-        """Return estimates by the practical default, or None with too few rows."""
-        table = rows.table
-        _blend.check_refittable(question.estimator)
-        exact = _blend.exact_leave_one_out(question)
-        n_folds = self._choose_n_folds(question.estimator, rows)
-        if exact is None and get_tags(question.estimator).input_tags.pairwise:
-            raise ValueError("folds of a kernel matrix (precomputed) are not offered.")
-        if not n_folds and exact is None:
-            warn_user(
-                "There are too few rows for matched folds (8 in regression, 4 of each "
-                "class in classification): method='x' is used instead, one fit without "
-                "any held-out row. Cross-validation may be the better choice."
-            )
-            return None
-        options = _blend.BlendOptions(
-            n_folds=n_folds,
-            n_repeats=self.n_repeats,
-            n_nodes=self.n_nodes,
-            holdout_scale=self.holdout_scale,
-            n_neighbors=self.n_neighbors,
-            shrink=self.shrink,
-            clip=self.clip,
-            standardize=self.standardize,
-            random_state=seed,
-        )
-        targets = None if rows.codes is not None else rows.matrix
-
-        make_plan = None
-        if n_folds:
-            make_plan = lambda: rows.prepare(
-                ("plan", options),
-                lambda: _blend.make_plan(
-                    table, targets, rows.codes, rows.weight, options
-                ),
-            )
-        blends, method, n_fits = _blend.blend(
-            question, exact, make_plan, options, rows.fit_params(fit_params)
-        )
-        return {
-            name: BolsteredEstimate(
-                error=found.error,
-                resubstitution=found.components["resubstitution"],
-                increment=found.error - found.components["resubstitution"],
-                standard_error=found.standard_error,
-                integration_error=found.integration_error,
-                components=found.components,
-                method=method,
-                kernel=_blend.kernel_of(found),
-                loss=name,
-                n_fits=n_fits,
-                n_evaluations=sum(question.asked),
-            )
-            for name, found in blends.items()
-        }
-
-    def _single_fit(self, question, rows, seed):
-        """Return estimates from the one fit that is given."""
-        method = "x" if self.method == "auto" else self.method
-        smoothed = still = resubstitute(question, [(rows.targets, 1.0)])
-        if method != "resub":
-            smoothed = self._smooth(question, rows, method, seed)
-        weight, found = rows.weight, {}
-        for loss in question.losses:
-            name = loss.name
-            values = smoothed.losses[name]
-            own = still.losses[name][:, 0]
-            if self.semi:
-                values = np.where(own[:, None] > 0.0, own[:, None], values)
-            error, spread = smoothed.mean_of(values, weight)
-            resubstitution = float(np.average(own, weights=weight))
-            if loss.kind == "squared" and method != "y":
-                self._warn_of_increment(error - resubstitution, rows)
-            found[name] = BolsteredEstimate(
-                error=error,
-                resubstitution=resubstitution,
-                increment=error - resubstitution,
-                standard_error=spread,
-                integration_error=spread,
-                components={
-                    "resubstitution": resubstitution,
-                    method: error,
-                },
-                method="semi-bolstered x" if self.semi else method,
-                kernel=self._kernel_name(rows, method),
-                loss=name,
-                n_fits=0,
-                n_evaluations=sum(question.asked),
-            )
-        return found
-
-    def _warn_of_increment(self, increment, rows):
-        center = np.average(rows.matrix, axis=0, weights=rows.weight)
-        variance = np.average(
-            (rows.matrix - center) ** 2, axis=0, weights=rows.weight
-        ).mean()
-        if increment > _LARGE_INCREMENT * variance > 0.0:
-            warn_user(
-                f"The kernels add {increment:.3g} to the resubstitution error, more "
-                f"than {_LARGE_INCREMENT:g} of the variance of y: they are too wide "
-                "for this model. method='xy', or method='y', adds less."
-            )
-
-    def _smooth(self, question, rows, method, seed):
-        mixture, law = [(rows.targets, 1.0)], None
-        squared_only = [loss.kind for loss in question.losses] == ["squared"]
-        noise = None
-        if method in ("y", "x+posterior"):
-            if rows.codes is not None:
-                shares = predictive_probabilities(
-                    question.estimator, rows, self.posterior
-                )
-                mixture = [
-                    (np.full(len(shares), label, dtype=rows.classes.dtype), share)
-                    for label, share in zip(rows.classes, shares.T, strict=True)
-                ]
-            else:
-                law = predictive_law(question.estimator, rows, self.posterior)
-                mixture = [(law.mean.reshape(rows.targets.shape), 1.0)]
-                if squared_only:
-                    noise, law = law.variance, None
-        if method == "y" and law is None:
-            smoothed = resubstitute(question, mixture)
-            if noise is not None:
-                smoothed.losses["squared"] += noise.mean(axis=1, keepdims=True)
-            return smoothed
-        measure = None
-        if method != "y":
-            measure = self._find_measure(rows, method, seed)
-        if method == "xy":
-            motion = joint_motion(measure, squared_only=squared_only)
-        elif law is not None:
-            motion = Motion(measure, law=law, moves_features=method != "y")
-        else:
-            motion = feature_motion(measure, noise=noise)
-        if motion.n_dimensions == 0:
-            return resubstitute(question, mixture)
-        return smooth(
-            question, motion, mixture, integration=self.integration,
-            n_nodes=32 if self.n_nodes == "auto" else self.n_nodes, seed=seed,
-        )  # fmt: skip
 
     def _remember(self, X, y, sample_weight, classification):
         """Return the rows, from last time if they are the same."""

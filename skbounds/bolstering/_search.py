@@ -368,7 +368,7 @@ class BolsteredSearchCV(GridSearchCV):
         Labels, of classifiers.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has names that are all strings.
 
     See Also
