@@ -80,6 +80,8 @@ class Rows:
             self.targets = np.asarray(y)
             if any(v is None or v != v for v in self.targets.ravel().tolist()):
                 raise ValueError("Input y contains NaN or None: a label is missing.")
+            if self.targets.dtype.kind == "f" and np.isinf(self.targets).any():
+                raise ValueError("Input y contains infinity, which is no label.")
             check_classification_targets(self.targets)
             if self.targets.ndim == 2 and self.targets.shape[1] == 1:
                 self.targets = self.targets[:, 0]

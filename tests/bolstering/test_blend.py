@@ -469,7 +469,7 @@ def test_folds_where_signs_are_constrained_to_what_they_are(model):
 def test_folds_where_every_target_has_an_alpha_of_its_own():
     """No single hat matrix."""
     X, y = regression(21, n=20, m=2)
-    found = estimate(Ridge([0.1, 2.0]).fit(X, y), X, y)
+    found = estimate(Ridge(np.array([0.1, 2.0])).fit(X, y), X, y)
     assert (found.method, found.n_fits) == ("auto (4 matched folds)", 4)
 
 

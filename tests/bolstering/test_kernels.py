@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import bolstering as ref
 from scipy.stats import norm
 
-from bolstering.toy import A_X, A_Y, B_X, B_Y, C_X, C_Y, covariances
+from bolstering.toy import A_X, A_Y, B_X, B_Y, C_X, C_Y, covariances, polars
 from skbounds.bolstering import BolsteredScorer, _bandwidths
 from skbounds.bolstering._bandwidths import (
     approximate_width,
@@ -543,7 +542,7 @@ def test_dependent_columns(n, p, r):
 
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),
-    "polars": lambda columns: pl.DataFrame(columns),
+    "polars": lambda columns: polars().DataFrame(columns),
 }
 
 

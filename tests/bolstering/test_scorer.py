@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -39,7 +38,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from bolstering.toy import classification, regression
+from bolstering.toy import classification, polars, regression
 from skbounds.bolstering import BolsteredEstimateDisplay, BolsteredScorer
 
 LDA = LinearDiscriminantAnalysis()
@@ -434,7 +433,7 @@ def test_kinds_of_tables(method, kind):
         "list": np.ndarray.tolist,
         "fortran": np.asfortranarray,
         "frame": lambda X: pd.DataFrame(X, columns=["a", "b"]),
-        "polars": lambda X: pl.DataFrame(X, schema=["a", "b"]),
+        "polars": lambda X: polars().DataFrame(X, schema=["a", "b"]),
         "object": lambda X: X.astype(object),
     }[kind]
     model = make_pipeline(StandardScaler(), LDA)
@@ -486,8 +485,8 @@ def mixed(kind, n=60):
     if kind == "pandas":
         frame = pd.DataFrame(columns)
         return frame.assign(kind=frame["kind"].astype("category")), y
-    frame = pl.DataFrame(columns)
-    return frame.with_columns(pl.col("kind").cast(pl.Categorical)), y
+    frame = polars().DataFrame(columns)
+    return frame.with_columns(polars().col("kind").cast(polars().Categorical)), y
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

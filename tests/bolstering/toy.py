@@ -1,6 +1,7 @@
 """Data sets with known numbers, and small ones at random."""
 
 import numpy as np
+import pytest
 
 A_X = np.array([0.0, 0.1, 0.35, 0.6, 1.0])[:, None]
 A_Y = np.array([0.9, 1.2, 1.5, 1.4, 2.1])
@@ -40,3 +41,8 @@ def classification(seed, n=30, d=2, n_classes=2, labels=None):
     X = (centers[codes] + rng.normal(size=(n, d))) * np.linspace(0.5, 3.0, d)
     labels = np.arange(n_classes) if labels is None else np.asarray(labels)
     return X, labels[codes]
+
+
+def polars():
+    """Return polars, or skip the test."""
+    return pytest.importorskip("polars", reason="not known to the oldest versions")
