@@ -15,6 +15,8 @@ from skbounds._sklearn_compat import neighbors_data
 
 # What is left of 1 - H_ii where a row determines its own prediction.
 _LEAST_SLACK = 1e-8
+# Pivot of the scaled normal equations below which columns are orthogonalised instead.
+_LEAST_PIVOT = 1e-3
 # The fit is to be that of these rows, without weights: relative difference.
 _AGREEMENT = 1e-6
 
@@ -78,23 +80,37 @@ def _ridge(X, y, alpha, fit_intercept):
         share, shift = 1.0 / n, y.mean(axis=0)
         X, y = X - X.mean(axis=0), y - shift
     if d < n:
-        if alpha > 0.0:
-            stacked = np.vstack([X, np.sqrt(alpha) * np.eye(d)])
-            basis = linalg.qr(stacked, mode="economic", check_finite=False)[0][:n]
-        else:
-            # Pivoted: columns that depend on others come last and are left out.
-            basis, triangle, _ = linalg.qr(
-                X, mode="economic", pivoting=True, check_finite=False
-            )
-            sizes = np.abs(triangle.diagonal())
-            eps = np.finfo(np.float64).eps
-            basis = basis[:, sizes > max(n, d) * eps * sizes.max(initial=0.0)]
-        leverage = (basis**2).sum(axis=1)
-        return basis @ (basis.T @ y) + shift, 1.0 - leverage - share
+        root = _root_of_hat_matrix(X, alpha)
+        leverage = (root**2).sum(axis=1)
+        return root @ (root.T @ y) + shift, 1.0 - leverage - share
     if alpha == 0.0:
         return y + shift, np.zeros(n)
     solution, diagonal = _solve(X @ X.T, y, alpha)
     return y - alpha * solution + shift, alpha * diagonal - share
+
+
+def _root_of_hat_matrix(X, alpha):
+    """Return R of at most d columns with R R' = X (X'X + alpha I)^-1 X'."""
+    n, d = X.shape
+    gram = X.T @ X
+    gram.flat[:: d + 1] += alpha
+    lengths = np.sqrt(gram.diagonal())
+    if lengths.all():
+        gram /= lengths[:, None] * lengths
+        root, info = linalg.lapack.dpotrf(gram, lower=1)
+        # The products have lost digits where columns nearly depend on each other.
+        if info == 0 and root.diagonal().min(initial=1.0) > _LEAST_PIVOT:
+            return linalg.blas.dtrsm(1.0, root, X / lengths, side=1, lower=1, trans_a=1)
+    if alpha > 0.0:
+        stacked = np.vstack([X, np.sqrt(alpha) * np.eye(d)])
+        return linalg.qr(stacked, mode="economic", check_finite=False)[0][:n]
+    # Pivoted: columns that depend on others come last and are left out.
+    basis, triangle, _ = linalg.qr(
+        X, mode="economic", pivoting=True, check_finite=False
+    )
+    sizes = np.abs(triangle.diagonal())
+    eps = np.finfo(np.float64).eps
+    return basis[:, sizes > max(n, d) * eps * sizes.max(initial=0.0)]
 
 
 def _kernel_ridge(estimator, X, y):

@@ -17,7 +17,7 @@ from skbounds._sklearn_compat import (
 from skbounds.bolstering._table import Table
 
 # Larger tables take longer to copy and compare than to prepare anew.
-_LARGEST_KEPT = 1_000_000
+_LARGEST_KEPT = 100_000
 # Preparations kept for the same rows.
 _MOST_KEPT = 4
 

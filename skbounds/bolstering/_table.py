@@ -12,6 +12,7 @@ from skbounds._sklearn_compat import safe_indexing
 
 # Values a numeric feature needs to look continuous.
 _FEW_VALUES = 10
+_GLANCE = 200
 # A direction this much shorter than the longest (squared) is rounding.
 _RANK_TOLERANCE = 1e-12
 
@@ -122,9 +123,11 @@ class Table:
     def _warn_of_few_values(self):
         if self.n_rows <= 2 * _FEW_VALUES:
             return
-        ordered = np.sort(self.values, axis=0)
-        n_values = 1 + (np.diff(ordered, axis=0) > 0.0).sum(axis=0)
-        few = self.movable[(n_values > 1) & (n_values <= _FEW_VALUES)]
+        # Most columns show more values in a few rows.
+        n_values = _count_values(self.values[:_GLANCE])
+        unclear = np.flatnonzero(n_values <= _FEW_VALUES)
+        n_values = _count_values(self.values[:, unclear])
+        few = self.movable[unclear[(n_values > 1) & (n_values <= _FEW_VALUES)]]
         if len(few):
             names = [self.X.columns[k] for k in few] if self.is_frame else few.tolist()
             warn_user(
@@ -173,6 +176,11 @@ class Table:
         for k, number in enumerate(numbers):
             frame.isetitem(number, values[:, k])
         return frame
+
+
+def _count_values(values):
+    ordered = np.sort(values, axis=0)
+    return 1 + (np.diff(ordered, axis=0) > 0.0).sum(axis=0)
 
 
 def _is_number(column):
