@@ -451,9 +451,20 @@ class BolsteredScorer(SkboundsEstimator):
             )
 
     def _estimates(
-        self, estimator, X, y, sample_weight, fit_params=None, *, in_search=False
+        self,
+        estimator,
+        X,
+        y,
+        sample_weight,
+        fit_params=None,
+        *,
+        in_search=False,
+        once=False,
     ):
-        """Return a `BolsteredEstimate` per loss, by name."""
+        """Return a `BolsteredEstimate` per loss, by name.
+
+        What is prepared for the rows is kept for the next call, unless there is none.
+        """
         self._validate_params()
         if not is_fitted(estimator):
             raise NotFittedError(
@@ -461,7 +472,7 @@ class BolsteredScorer(SkboundsEstimator):
                 "is to be scored on."
             )
         seed = self._seed()
-        losses, rows = self._prepare(estimator, X, y, sample_weight, seed)
+        losses, rows = self._prepare(estimator, X, y, sample_weight, seed, once=once)
         question = Question(estimator, rows.table, rows.targets, rows.weight, losses)
         rows.check_classes(estimator)
         if self.method == "auto":
@@ -472,7 +483,7 @@ class BolsteredScorer(SkboundsEstimator):
                 return found
         return estimate_by_one_fit(self, question, rows, seed)
 
-    def _prepare(self, estimator, X, y, sample_weight, seed):
+    def _prepare(self, estimator, X, y, sample_weight, seed, *, once=False):
         """Check what does not need the estimator to be fitted.
 
         Returns
@@ -489,7 +500,8 @@ class BolsteredScorer(SkboundsEstimator):
         losses = resolve_losses(self.loss, classification)
         self._check_combination(losses, classification)
         self._check_movable(estimator)
-        rows = self._remember(X, y, sample_weight, classification)
+        read = self._read if once else self._remember
+        rows = read(X, y, sample_weight, classification)
         if self.method == "auto":
             if rows.table.is_sparse:
                 raise ValueError(SPARSE_AUTO)

@@ -201,7 +201,7 @@ def bolstered_val_score(estimator, X, y, *, scoring=None, params=None, **options
         )
         fit_params = process_routing(router, "fit", **fit_params).estimator.fit
     fitted = clone(estimator).fit(X, y, **check_method_params(X, fit_params))
-    [found] = scorer._estimates(fitted, X, y, None, fit_params).values()
+    [found] = scorer._estimates(fitted, X, y, None, fit_params, once=True).values()
     return np.array([convert(found.error, fitted, y)])
 
 
