@@ -18,6 +18,8 @@ from skbounds._blocks import memory_limit, row_blocks
 
 # Products of rows and pairs of centres beyond which sampling is faster.
 LARGEST_RADIAL = 20_000_000
+# Products of rows and leaves beyond which sampling is faster.
+LARGEST_TREE = 500_000
 
 
 @dataclass(frozen=True)

@@ -189,12 +189,14 @@ class BolsteredEstimateDisplay:
         rows.append("estimate")
         if self.fold_errors is not None:
             folds = np.asarray(self.fold_errors)
-            at = len(rows)
+            at, spread = len(rows), None
+            if len(folds) > 1:
+                spread = folds.std(ddof=1) / np.sqrt(len(folds))
             ax.plot(folds, np.full(len(folds), at), "|", color="tab:orange")
             ax.errorbar(
                 folds.mean(),
                 at,
-                xerr=folds.std(ddof=1) / np.sqrt(len(folds)),
+                xerr=spread,
                 fmt="s",
                 color="tab:orange",
                 capsize=4,

@@ -120,19 +120,14 @@ def find_measure(scorer, rows, method, seed):
     return rows.prepare((method, kernel, scorer.lam, scorer.standardize, seed), make)
 
 
-def choose_n_folds(scorer, estimator, rows):
-    """Return the number of matched folds; 0 with too few rows."""
-    return _blend.choose_n_folds(
-        scorer.n_folds, rows.table.n_rows, rows.codes, estimator
-    )
-
-
-def estimate_by_folds(scorer, question, rows, fit_params, seed):
+def estimate_by_folds(scorer, question, rows, fit_params, seed, *, in_search):
     """Return estimates by the practical default, or None with too few rows."""
     table = rows.table
     _blend.check_refittable(question.estimator)
     exact = _blend.exact_leave_one_out(question)
-    n_folds = choose_n_folds(scorer, question.estimator, rows)
+    n_folds = _blend.choose_n_folds(
+        scorer.n_folds, table.n_rows, rows.codes, question.estimator
+    )
     if exact is None and get_tags(question.estimator).input_tags.pairwise:
         raise ValueError("folds of a kernel matrix (precomputed) are not offered.")
     if not n_folds and exact is None:
@@ -142,6 +137,8 @@ def estimate_by_folds(scorer, question, rows, fit_params, seed):
             "any held-out row. Cross-validation may be the better choice."
         )
         return None
+    if exact is None and not in_search:
+        _blend.warn_of_size(table.n_rows)
     options = _blend.BlendOptions(
         n_folds=n_folds,
         n_repeats=scorer.n_repeats,

@@ -34,6 +34,17 @@ class LeftOut:
     at_rows: np.ndarray
 
 
+def has_formula(estimator):
+    """Tell whether an estimator is of a kind that has exact leave-one-out."""
+    return type(estimator) in (
+        KNeighborsClassifier,
+        KNeighborsRegressor,
+        LinearRegression,
+        Ridge,
+        KernelRidge,
+    )
+
+
 def leave_one_out(question):
     """Return leave-one-out predictions, or None where there is no exact formula.
 

@@ -216,7 +216,7 @@ def _by_group(groups, n, width):
 def _mpe_in_span(points, weight, lam):
     """Return Algorithm 1's kernels, within the directions in which the rows vary."""
     axes = principal_axes(points - points.mean(axis=0))
-    if len(axes) == points.shape[1]:
+    if axes is None:
         return mpe_kernels(points, weight, lam=lam)[0]
     if not len(axes):
         return np.zeros((len(points), *[points.shape[1]] * 2))

@@ -7,6 +7,7 @@ what does not agree is not recognised.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import euclidean_distances
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -135,7 +137,7 @@ class Radial:
 
     def __call__(self, X):
         inner = self.affine(X)
-        gaps = ((inner[:, None] - self.centers) ** 2).sum(axis=2)
+        gaps = euclidean_distances(inner, self.centers, squared=True)
         return np.exp(-self.gamma * gaps) @ self.weights + self.intercept
 
 
@@ -219,7 +221,8 @@ def agrees(model, question, moved):
         Moved rows, as the estimator takes them.
     """
     at_rows = question.at_rows["predict"]
-    for rows, theirs in ((question.table.X, at_rows), (moved, question.ask(moved))):
+    at_moved = question.ask(moved, moved=True)
+    for rows, theirs in ((question.table.X, at_rows), (moved, at_moved)):
         X = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
         ours = model(X if issparse(X) else np.asarray(X, dtype=np.float64))
         size = np.abs(ours).max()
@@ -279,23 +282,17 @@ def _walk(steps, table):
 
 def _probe(step, center, spread):
     """Return the affine map that a transformer is, from its values at a few points."""
-    names = getattr(step, "feature_names_in_", None)
     points = np.vstack([center, center + np.diag(spread)])
-    if names is not None:
-        points = _named(points, names)
-    values = step.transform(points)
+    with warnings.catch_warnings():
+        # Its columns are in order, and need no names here.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        values = step.transform(points)
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if issparse(values):
         values = values.toarray()
     matrix = ((values[1:] - values[0]) / spread[:, None]).T
     return Affine(matrix, values[0] - matrix @ center)
-
-
-def _named(points, names):
-    import pandas as pd
-
-    return pd.DataFrame(points, columns=names)
 
 
 def _is_linear(estimator):

@@ -117,6 +117,9 @@ def match_pairs(points):
     leftover : ndarray of int of shape (n % 2,)
     """
     n = len(points)
+    if not points.shape[1]:
+        # Without coordinates any two rows are as close as any others.
+        return np.arange(n - n % 2).reshape(-1, 2), np.arange(n - n % 2, n)
     rest, pairs = np.arange(n), []
     best_of = _best_of_few(points) if n <= _FEW_ROWS else _best_of_many(points)
     best, is_left = np.full(n, -1), np.ones(n, dtype=bool)

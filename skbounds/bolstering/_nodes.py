@@ -16,7 +16,7 @@ _QMC_DIMENSIONS = 50
 # Scramblings whose spread tells the error.
 _STREAMS = 4
 # Rows to be predicted at a time.
-_ROWS = 100_000
+ROWS = 100_000
 
 
 def sobol(n_dimensions, seed):
@@ -67,7 +67,7 @@ def integration_nodes(
     quasi = kind == "qmc" and n_dimensions <= _QMC_DIMENSIONS
     if quasi:
         generators = [sobol(n_dimensions, generator) for generator in generators]
-    size = min(_ROWS, memory_limit() // (8 * max(n_dimensions, 1))) // n_nodes
+    size = min(ROWS, memory_limit() // (8 * max(n_dimensions, 1))) // n_nodes
     for rows in row_blocks(n_rows, size):
         n_block, parts = rows.stop - rows.start, []
         for generator, per_row in zip(generators, sizes, strict=True):

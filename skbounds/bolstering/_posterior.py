@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 from scipy import linalg
 from sklearn.base import clone
@@ -124,8 +126,6 @@ def fitted(model, X, y):
 
 
 def _gives_deviations(estimator):
-    import inspect
-
     _, last = final_step(estimator)
     try:
         return "return_std" in inspect.signature(last.predict).parameters

@@ -25,6 +25,7 @@ from skbounds._sklearn_compat import (
     routing_enabled,
 )
 from skbounds.bolstering._blend import warn_of_size
+from skbounds.bolstering._leave_one_out import has_formula
 from skbounds.bolstering._losses import resolve_losses
 from skbounds.bolstering._scorer import BolsteredScorer
 
@@ -181,6 +182,9 @@ def bolstered_val_score(estimator, X, y, *, scoring=None, params=None, **options
             "bolstered_val_score has one score: loss must not be a list; use "
             "BolsteredScorer(loss=...).estimate for several."
         )
+    for name in ("sample_weight", "fit_params"):
+        if name in options:
+            raise TypeError(f"bolstered_val_score takes no {name}; give it in params.")
     if "groups" in options:
         raise ValueError(
             "bolstered_val_score takes no groups: rows are matched across them. Use "
@@ -236,7 +240,8 @@ def make_scorer(scoring, options):
     if not isinstance(scoring, str) or scoring not in _SCORINGS:
         raise ValueError(
             f"scoring must be one of {sorted([*_SCORINGS, 'r2'])} or None; got "
-            f"{scoring!r}. Other losses can be given as loss=."
+            f"{scoring!r}. Only means of a loss per row can be estimated; a loss of "
+            "your own can be given as loss=."
         )
     loss, convert = _SCORINGS[scoring]
     return BolsteredScorer(**{**options, "loss": loss}), convert
@@ -263,8 +268,9 @@ class _SearchScorer:
 class BolsteredSearchCV(GridSearchCV):
     """Search a grid of parameters with one fit and a bolstered score per candidate.
 
-    Replaces ``GridSearchCV``. All candidates are compared with the same matched folds
-    and the same moved rows.
+    Replaces ``GridSearchCV``. Candidates are compared on the same matched folds and the
+    same moved rows, except nearest neighbours: with uniform weights these have exact
+    leave-one-out, and with more neighbours than half of the rows four folds, not two.
 
     Read more in the :ref:`User Guide <bolstering>`.
 
@@ -316,7 +322,7 @@ class BolsteredSearchCV(GridSearchCV):
         Count rows that are already misclassified as errors, without moving them
         (semi-bolstered; ``loss="zero_one"``, ``method="x"``).
     lam : float, default=1.0
-        Smoothing of "mpe", in units of a density.
+        Smoothing of "mpe", in units of a density; not read by ``method="auto"``.
     posterior : estimator, default=None
         For "y" and "x+posterior": an estimator with ``predict(X, return_std=True)``,
         or with `predict_proba` in classification, fitted or to be fitted. None: the
@@ -324,7 +330,8 @@ class BolsteredSearchCV(GridSearchCV):
     integration : {"auto", "closed", "qmc", "mc"}, default="auto"
         How means over kernels are computed: in closed form, with scrambled Sobol
         sequences (random numbers beyond 50 dimensions), or with random numbers.
-        "auto": in closed form where there is one.
+        "auto": in closed form where there is one that is faster. Not read by
+        ``method="auto"``.
     n_nodes : int, default="auto"
         Moved rows per row: 4 for ``method="auto"`` (fewer above 100 rows), else 32.
     n_folds : {"auto", 2, 4}, default="auto"
@@ -338,13 +345,15 @@ class BolsteredSearchCV(GridSearchCV):
         Nearest other rows whose labels are compared with a row's prediction.
     shrink : float, default="auto"
         Share of the way from the held-out to the bolstered error, in [0, 1]. "auto":
-        0.5 for "zero_one", otherwise 0.
+        0.5 for "zero_one", otherwise 0. Other losses than "zero_one" and "squared" are
+        not blended.
     clip : float, default=2.0
         The difference of the two counts for at most so many standard errors.
     categorical_features : array-like, default=None
         Mask, numbers or names of columns that are never moved and do not count for
-        distances. Columns of dataframes that are no numbers are taken as such anyway.
-        None warns of columns with few values.
+        distances: categories, flags, and numbers with missing values or that must not
+        leave their range. Columns that are no numbers are taken as such anyway. None
+        warns of columns with few values.
     random_state : int, RandomState instance or None, default=0
         A number makes different estimators comparable: they are moved alike.
 
@@ -479,8 +488,8 @@ class BolsteredSearchCV(GridSearchCV):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
         **params : dict
-            Parameters for the estimator's ``fit``; those with an entry per row are cut
-            to the rows of a fit.
+            Parameters for the estimator's ``fit``; those with an entry per row, such as
+            weights, are cut to the rows of a fit. Scores are not weighted.
 
         Returns
         -------
@@ -494,7 +503,7 @@ class BolsteredSearchCV(GridSearchCV):
         if is_classifier(self.estimator) or is_regressor(self.estimator):
             # What is wrong for all candidates is not for error_score to hide.
             search.scoring.scorer._prepare(self.estimator, X, y, None, 0)
-        if self.method == "auto":
+        if self.method == "auto" and not has_formula(self.estimator):
             warn_of_size(num_samples(X))
         search.fit(X, y, **params)
         for name, value in vars(search).items():

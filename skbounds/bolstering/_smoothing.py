@@ -21,9 +21,11 @@ from skbounds.bolstering._models import (
     Radial,
     Tree,
     agrees,
+    final_step,
     recognise,
 )
 from skbounds.bolstering._nodes import (
+    ROWS,
     hermite_nodes,
     integration_nodes,
     stream_sizes,
@@ -31,7 +33,6 @@ from skbounds.bolstering._nodes import (
 
 # Points of a product rule per row, at most.
 _LARGEST_GRID = 1000
-_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -94,15 +95,33 @@ class Question:
     def classes(self):
         return getattr(self.estimator, "classes_", None)
 
-    def ask(self, X, method="predict"):
-        """Return predictions."""
-        self.asked.append(num_samples(X))
-        return respond(self.estimator, X, method)
+    def ask(self, X, method="predict", *, moved=False):
+        """Return predictions.
 
-    def responses(self, X):
+        Parameters
+        ----------
+        X : array-like
+        method : str
+        moved : bool
+            Whether some of the rows were moved: errors are then about that.
+        """
+        self.asked.append(num_samples(X))
+        if not moved:
+            return respond(self.estimator, X, method)
+        try:
+            return respond(self.estimator, X, method)
+        except Exception as error:
+            raise ValueError(
+                f"{type(self.estimator).__name__} failed on moved rows, which may have "
+                "left the range it is defined on (logarithms, codes of categories): "
+                f"{error} Name such columns in categorical_features, or transform them "
+                "before."
+            ) from error
+
+    def responses(self, X, *, moved=False):
         """Return what the losses are of, by name of the method."""
         names = dict.fromkeys(loss.response for loss in self.losses)
-        return {name: self.ask(X, name) for name in names}
+        return {name: self.ask(X, name, moved=moved) for name in names}
 
     def evaluate(self, targets, responses):
         """Return the losses by name."""
@@ -314,7 +333,7 @@ def _mean_over_nodes(question, motion, mixture, rows, nodes, node_shares):
         responses = {name: v[numbers] for name, v in question.at_rows.items()}
     else:
         X = motion.measure.moved(numbers, moves.reshape(len(numbers), -1))
-        responses = question.responses(X)
+        responses = question.responses(X, moved=True)
     lifts = motion.targets(rows, nodes)
     total = {}
     for targets, shares in mixture:
@@ -345,6 +364,9 @@ def _smooth_exactly(question, motion, mixture):
     if model is None:
         return None
     if isinstance(model, Tree):
+        size = question.table.n_rows * len(model.leaves)
+        if size > _closed.LARGEST_TREE:
+            return None
         if motion.joint is not None or not _is_axis_aligned(motion.measure):
             return None
         return _smooth_tree(question, motion, mixture, model)
@@ -353,6 +375,10 @@ def _smooth_exactly(question, motion, mixture):
         return None
     if question.table.is_sparse and not motion.measure.kernels.is_diagonal:
         return None
+    if isinstance(model, Radial):
+        size = question.table.n_rows * len(model.centers) ** 2
+        if size > _closed.LARGEST_RADIAL:
+            return None
     if not _verified(question, motion, model):
         return None
     if zero_one:
@@ -363,11 +389,6 @@ def _smooth_exactly(question, motion, mixture):
     targets = targets.reshape(question.table.n_rows, -1)
     if isinstance(model, Linear):
         losses = _linear_losses(question, motion, targets, model)
-    elif isinstance(model, Radial):
-        size = question.table.n_rows * len(model.centers) ** 2
-        if size > _closed.LARGEST_RADIAL:
-            return None
-        losses = _curved_losses(question, motion, targets, model)
     else:
         losses = _curved_losses(question, motion, targets, model)
     return Smoothed({"squared": losses[:, None]})
@@ -469,7 +490,7 @@ def _smooth_by_product_rule(question, motion, mixture, model):
         return None
     nodes, weight = hermite_nodes(n_points, q)
     parts = []
-    for rows in row_blocks(question.table.n_rows, _ROWS // len(nodes)):
+    for rows in row_blocks(question.table.n_rows, ROWS // len(nodes)):
         block = np.broadcast_to(nodes, (rows.stop - rows.start, *nodes.shape))
         parts.append(
             _mean_over_nodes(question, motion, mixture, rows, block, weight[:, None])
@@ -516,8 +537,6 @@ def _smooth_tree(question, motion, mixture, model):
 
 def _leaf_responses(question, model):
     """Return what the tree predicts in each leaf, by name of the method."""
-    from skbounds.bolstering._models import final_step
-
     _, tree = final_step(question.estimator)
     values = tree.tree_.value[model.leaves]
     if question.classes is None:

@@ -70,9 +70,25 @@ class Table:
                 part = np.column_stack(columns)
             else:
                 part = self.X[:, self.movable]
+            self._check_missing(part)
             self.values = check_array(part, dtype=np.float64, input_name="X")
         if categorical_features is None and not self.is_sparse:
             self._warn_of_few_values()
+
+    def _names(self, numbers):
+        if self.is_frame:
+            return [self.X.columns[k] for k in numbers]
+        return np.asarray(numbers).tolist()
+
+    def _check_missing(self, part):
+        missing = np.array([any(v != v for v in column) for column in part.T])
+        if missing.any():
+            names = self._names(self.movable[missing])
+            raise ValueError(
+                f"Input X contains NaN in the columns {names}: missing values cannot "
+                "be moved, also where a pipeline imputes them. "
+                "Name these columns in categorical_features, and they stay as they are."
+            )
 
     def _column(self, k):
         if hasattr(self.X, "iloc"):
@@ -129,12 +145,11 @@ class Table:
         n_values = _count_values(self.values[:, unclear])
         few = self.movable[unclear[(n_values > 1) & (n_values <= _FEW_VALUES)]]
         if len(few):
-            names = [self.X.columns[k] for k in few] if self.is_frame else few.tolist()
             warn_user(
-                f"The columns {names} have at most {_FEW_VALUES} distinct values; "
-                "moving categories or flags a little means nothing. Name such columns "
-                "in categorical_features; categorical_features=[] says that there are "
-                "none."
+                f"The columns {self._names(few)} have at most {_FEW_VALUES} distinct "
+                "values; moving categories or flags a little means nothing. Name such "
+                "columns in categorical_features; categorical_features=[] says that "
+                "there are none."
             )
 
     def take(self, rows):
@@ -235,7 +250,7 @@ class Coordinates:
             return
         self.points = (values[:, self.kept] - self.center) / self.scale
         axes = principal_axes(self.points)
-        if len(axes) < len(self.kept):
+        if axes is not None:
             self.rotation = axes
             self.points = self.points @ axes.T
 
@@ -286,7 +301,7 @@ class Coordinates:
 def principal_axes(points):
     """Return the principal axes along which centred rows vary, one per line.
 
-    If they vary in all directions, their number is all that matters: they are empty.
+    None if they vary in all directions.
     """
     n, p = points.shape
     lengths = np.sqrt((points**2).sum(axis=0))
@@ -300,5 +315,5 @@ def principal_axes(points):
         spectrum = np.linalg.eigvalsh(scaled @ scaled.T)
     rank = int((spectrum > max(n, p) * _RANK_TOLERANCE * spectrum[-1]).sum())
     if rank == p:
-        return np.empty((p, 0))
+        return None
     return np.linalg.svd(points, full_matrices=False)[2][:rank]

@@ -1035,7 +1035,6 @@ def test_invalid_parameters(name, value):
         ({"kernel": lambda X, y: np.eye(2)}, "kernel.*method='auto'"),
         ({"loss": "squared"}, "loss='squared'"),
         ({"loss": ["zero_one", "absolute"]}, "loss='absolute'"),
-        ({"n_folds": 4}, "n_folds=4"),
     ],
     ids=str,
 )

@@ -723,7 +723,6 @@ def test_clone_and_pickle():
         ({"semi": True}, "semi"),
         ({"loss": "squared"}, "loss='squared'"),
         ({"scoring": "r2"}, "suit"),
-        ({"n_folds": 4}, "n_folds"),
         ({"categorical_features": [7]}, "categorical_features"),
         ({"method": "x", "kernel": np.eye(5)}, "kernel"),
     ],

@@ -794,7 +794,7 @@ def test_estimates_do_not_depend_on_blocks(model, method, integration, monkeypat
     whole = run()
     with config_context(working_memory=0.01):
         limited = run()
-    monkeypatch.setattr(_nodes, "_ROWS", 100)
+    monkeypatch.setattr(_nodes, "ROWS", 100)
     few = run()
     assert_allclose([limited.error, few.error], whole.error, rtol=1e-12)
     assert limited.n_evaluations == few.n_evaluations == whole.n_evaluations
