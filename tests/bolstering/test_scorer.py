@@ -38,7 +38,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from bolstering.toy import classification, polars, regression
+from bolstering.toy import classification, label, polars, regression
 from skbounds.bolstering import BolsteredEstimateDisplay, BolsteredScorer
 
 LDA = LinearDiscriminantAnalysis()
@@ -321,7 +321,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), CHANGES, ids=str)
+@pytest.mark.parametrize(("before", "after"), CHANGES, ids=label)
 def test_changed_parameters_count(before, after):
     """A used scorer with new parameters is a new scorer with these."""
     X, y = classification(11, n=48)
@@ -735,7 +735,7 @@ def test_sparse_classification_is_dense_classification(model):
         (LogisticRegression(), {"method": "x", "kernel": "mpe"}),
         (LogisticRegression(), {"method": "x", "kernel": "mm", "integration": "qmc"}),
     ],
-    ids=str,
+    ids=label,
 )
 def test_other_sparse_rows_are_refused(model, options):
     """With a message that says so."""
@@ -1010,7 +1010,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), INVALID, ids=str)
+@pytest.mark.parametrize(("name", "value"), INVALID, ids=label)
 def test_invalid_parameters(name, value):
     """The message names the parameter, when scoring and when fitting."""
     X, y = regression(27, n=40)
@@ -1036,7 +1036,7 @@ def test_invalid_parameters(name, value):
         ({"loss": "squared"}, "loss='squared'"),
         ({"loss": ["zero_one", "absolute"]}, "loss='absolute'"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_parameters_that_do_not_go_together(options, match):
     """With a classifier fitted on 14 rows."""
@@ -1071,7 +1071,7 @@ def test_classification_losses_do_not_suit_regressors():
         (lambda X, y: np.eye(3), "kernel.*shape"),
         (lambda X, y: None, "kernel"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_wrong_kernels(kernel, match):
     """Of another shape, not symmetric, indefinite, or no numbers."""

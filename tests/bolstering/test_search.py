@@ -41,7 +41,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import get_tags
 
-from bolstering.toy import classification, regression
+from bolstering.toy import classification, label, regression
 from skbounds.bolstering import (
     BolsteredScorer,
     BolsteredSearchCV,
@@ -175,7 +175,7 @@ SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "grid", "options"), SEARCHES, ids=str)
+@pytest.mark.parametrize(("estimator", "grid", "options"), SEARCHES, ids=label)
 def test_both_searches_agree(estimator, grid, options):
     """Same scores up to the score's definition, same ranking, same choice."""
     is_class = isinstance(estimator, ClassifierMixin)
@@ -726,7 +726,7 @@ def test_clone_and_pickle():
         ({"categorical_features": [7]}, "categorical_features"),
         ({"method": "x", "kernel": np.eye(5)}, "kernel"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_contradictions_are_no_failed_candidates(options, match):
     """A search that cannot score any candidate raises, and does not choose one."""

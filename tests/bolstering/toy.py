@@ -1,5 +1,7 @@
 """Data sets with known numbers, and small ones at random."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,8 @@ def classification(seed, n=30, d=2, n_classes=2, labels=None):
 def polars():
     """Return polars, or skip the test."""
     return pytest.importorskip("polars", reason="not known to the oldest versions")
+
+
+def label(value):
+    """Return an identifier that is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
