@@ -334,6 +334,7 @@ class BolsteredScorer(SkboundsEstimator):
         if method in ("y", "x+posterior"):
             law = predictive_law if rows.codes is None else predictive_probabilities
             self._law_ = law(None, rows, self.posterior)
+        rows.prepared.clear()
         self._rows_ = rows
         return self
 

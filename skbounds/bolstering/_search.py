@@ -595,6 +595,8 @@ class BolsteredSearchCV(GridSearchCV):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        # Rows are moved with NumPy.
+        tags.array_api_support = False
         known = get_tags(self.estimator)
         is_regression = known.estimator_type == "regressor"
         tags.target_tags.multi_output = known.target_tags.multi_output and is_regression
