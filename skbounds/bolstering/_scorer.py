@@ -176,7 +176,8 @@ class BolsteredScorer(SkboundsEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LinearDiscriminantAnalysis().fit(X[::3], y[::3])
     >>> found = BolsteredScorer().estimate(model, X[::3], y[::3])
-    >>> print(f"{found.error:.3f} by {found.method}")
+    >>> print(f"{found.error:.2f} by {found.method}")
+    0.04 by auto (2 matched folds, blended)
     """
 
     _parameter_constraints: dict = {
