@@ -21,6 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 
 from pac_bayes.toy import blobs, noisy_rings, twonorm
 from skbounds.pac_bayes import (
@@ -305,9 +306,10 @@ def test_tables_of_any_kind():
     missing = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
     trees = [HistGradientBoostingClassifier(max_iter=5, max_depth=d) for d in (1, 3)]
     assert 0.0 < fitted(missing, y, trees).vote_bound_ < 1.0
-    rows = sparse.csc_array(X)
-    dense = fitted(X, y, [LogisticRegression(), KNeighborsClassifier()])
-    other = fitted(rows, y, [LogisticRegression(), KNeighborsClassifier()])
+    members = [LogisticRegression(), KNeighborsClassifier()]
+    if not all(get_tags(member).input_tags.sparse for member in members):
+        pytest.skip("tags of the oldest version do not say who takes sparse rows")
+    dense, other = fitted(X, y, members), fitted(sparse.csc_array(X), y, members)
     assert_allclose(other.vote_bound_, dense.vote_bound_)
 
 
