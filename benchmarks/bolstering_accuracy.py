@@ -653,7 +653,7 @@ def time_learner(learner, X, y, repeats):
     """Return {what: (median, spread)} in seconds."""
     return alternate_times(
         {
-            "ours": lambda: bolstered_val_score(learner, X, y, categorical_features=[]),
+            "ours": lambda: bolstered_val_score(learner, X, y),
             "cv10": lambda: cross_val_score(learner, X, y, cv=10),
             "fit": lambda: clone(learner).fit(X, y).predict(X),
         },

@@ -246,9 +246,11 @@ def blend(question, exact, make_plan, options, fit_params):
         n_fits = options.n_folds * options.n_repeats
     if exact is not None:
         held_out = question.evaluate(targets, {"predict": exact.left_out})
-    mean = lambda values, rows=slice(None): float(
-        np.average(values, weights=question.weight[rows])
-    )
+
+    def mean(values, rows=slice(None)):
+        weight = question.weight[rows]
+        return float(values @ weight / weight.sum())
+
     size = question.weight.sum() ** 2 / (question.weight**2).sum()
     blends, moves_more = {}, False
     for loss in question.losses:

@@ -120,11 +120,15 @@ def find_measure(scorer, rows, method, seed):
     return rows.prepare((method, kernel, scorer.lam, scorer.standardize, seed), make)
 
 
-def estimate_by_folds(scorer, question, rows, fit_params, seed, *, in_search):
+def estimate_by_folds(scorer, question, rows, fit_params, seed, *, in_search, exact):
     """Return estimates by the practical default, or None with too few rows."""
     table = rows.table
-    _blend.check_refittable(question.estimator)
-    exact = _blend.exact_leave_one_out(question)
+    if exact is not None:
+        question.note(exact.at_rows)
+    else:
+        exact = _blend.exact_leave_one_out(question)
+    if exact is None:
+        _blend.check_refittable(question.estimator)
     n_folds = _blend.choose_n_folds(
         scorer.n_folds, table.n_rows, rows.codes, question.estimator
     )

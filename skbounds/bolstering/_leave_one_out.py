@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy import linalg
@@ -12,6 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from skbounds._sklearn_compat import neighbors_data
+from skbounds.bolstering._table import is_plain
 
 # What is left of 1 - H_ii where a row determines its own prediction.
 _LEAST_SLACK = 1e-8
@@ -68,18 +70,31 @@ def leave_one_out(question):
             return None
         values = np.asarray(values, dtype=np.float64)
         fitted, slack = _ridge(values, y, alpha, estimator.fit_intercept)
+        known = _by_coefficients(estimator, X)
     elif kind is KernelRidge and np.ndim(estimator.alpha) == 0:
-        fitted, slack = _kernel_ridge(estimator, values, y)
+        fitted, slack, known = _kernel_ridge(estimator, values, y)
     else:
         return None
     if not (slack > _LEAST_SLACK).all():
         return None
-    predictions = question.ask(X)
+    predictions = question.ask(X) if known is None else question.note(known)
     difference = np.abs(fitted - predictions.reshape(y.shape)).max()
     if difference > _AGREEMENT * np.abs(y - y.mean(axis=0)).max():
         return None
     left_out = y - (y - fitted) / slack[:, None]
     return LeftOut(left_out.reshape(targets.shape), predictions)
+
+
+def _by_coefficients(estimator, X):
+    """Return what a linear model predicts at plain rows; None for others."""
+    if type(X) is not np.ndarray or X.dtype != np.float64:
+        return None
+    if estimator.coef_.shape[-1] != X.shape[1]:
+        return None
+    predictions = X @ estimator.coef_.T + estimator.intercept_
+    if predictions.ndim == 2 and predictions.shape[1] == 1:
+        return predictions[:, 0]
+    return predictions
 
 
 def _ridge(X, y, alpha, fit_intercept):
@@ -88,11 +103,14 @@ def _ridge(X, y, alpha, fit_intercept):
     share = 0.0
     shift = np.zeros(y.shape[1])
     if fit_intercept:
-        share, shift = 1.0 / n, y.mean(axis=0)
-        X, y = X - X.mean(axis=0), y - shift
+        share = 1.0 / n
+        # Faster than `mean` along the rows.
+        each = np.full(n, share)
+        shift = each @ y
+        X, y = X - each @ X, y - shift
     if d < n:
         root = _root_of_hat_matrix(X, alpha)
-        leverage = (root**2).sum(axis=1)
+        leverage = np.einsum("ij,ij->i", root, root)
         return root @ (root.T @ y) + shift, 1.0 - leverage - share
     if alpha == 0.0:
         return y + shift, np.zeros(n)
@@ -111,7 +129,8 @@ def _root_of_hat_matrix(X, alpha):
         root, info = linalg.lapack.dpotrf(gram, lower=1)
         # The products have lost digits where columns nearly depend on each other.
         if info == 0 and root.diagonal().min(initial=1.0) > _LEAST_PIVOT:
-            return linalg.blas.dtrsm(1.0, root, X / lengths, side=1, lower=1, trans_a=1)
+            inverse, _ = linalg.lapack.dtrtri(root, lower=1)
+            return X @ (np.tril(inverse).T / lengths[:, None])
     if alpha > 0.0:
         stacked = np.vstack([X, np.sqrt(alpha) * np.eye(d)])
         return linalg.qr(stacked, mode="economic", check_finite=False)[0][:n]
@@ -124,34 +143,76 @@ def _root_of_hat_matrix(X, alpha):
     return basis[:, sizes > max(n, d) * eps * sizes.max(initial=0.0)]
 
 
-def _kernel_ridge(estimator, X, y):
-    """Return the fitted values and 1 - H_ii of kernel ridge regression."""
+def leave_one_out_unfitted(estimator, X, y):
+    """Return leave-one-out predictions of an estimator that is yet to be fitted.
+
+    None where they are not cheaper than those of a fitted one. Kernel ridge regression
+    would spend on the fit what these cost already: a kernel matrix and its
+    factorisation.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y : array-like
+    """
+    if type(estimator) is not KernelRidge or not (is_plain(X, 2) and is_plain(y, 1)):
+        return None
+    alpha, gamma = estimator.alpha, estimator.gamma
+    known = (
+        estimator.kernel in ("linear", "rbf", "laplacian")
+        and isinstance(alpha, Real)
+        and alpha > 0.0
+        and (gamma is None or (isinstance(gamma, Real) and gamma >= 0.0))
+        and len(X) == len(y) > 1
+    )
+    if not known:
+        # Rare kernels, and errors, are left to the fit.
+        return None
+    solution, diagonal = _solve(_kernel_matrix(estimator, X), y, alpha)
+    if not (alpha * diagonal > _LEAST_SLACK).all():
+        return None
+    return LeftOut(y - solution / diagonal, y - alpha * solution)
+
+
+def _kernel_matrix(estimator, X):
     if estimator.kernel == "precomputed":
-        K = np.asarray(X, dtype=np.float64)
-    elif callable(estimator.kernel):
-        K = pairwise_kernels(
+        return np.array(X, dtype=np.float64)
+    if callable(estimator.kernel):
+        return pairwise_kernels(
             X, metric=estimator.kernel, **(estimator.kernel_params or {})
         )
-    else:
-        K = pairwise_kernels(
-            X, metric=estimator.kernel, filter_params=True, gamma=estimator.gamma,
-            degree=estimator.degree, coef0=estimator.coef0,
-        )  # fmt: skip
+    return pairwise_kernels(
+        X, metric=estimator.kernel, filter_params=True, gamma=estimator.gamma,
+        degree=estimator.degree, coef0=estimator.coef0,
+    )  # fmt: skip
+
+
+def _kernel_ridge(estimator, X, y):
+    """Return the fitted values and 1 - H_ii of kernel ridge regression.
+
+    And what the estimator predicts, if it has these rows.
+    """
+    K = _kernel_matrix(estimator, X)
+    known = None
+    if type(X) is np.ndarray and np.array_equal(estimator.X_fit_, X):
+        known = K @ estimator.dual_coef_
+        if known.ndim == 2 and known.shape[1] == 1:
+            known = known[:, 0]
     solution, diagonal = _solve(K, y, estimator.alpha)
-    return y - estimator.alpha * solution, estimator.alpha * diagonal
+    return y - estimator.alpha * solution, estimator.alpha * diagonal, known
 
 
 def _solve(K, y, alpha):
-    """Return (K + alpha I)^-1 y, and the diagonal of the inverse."""
-    K = K.copy()
+    """Return (K + alpha I)^-1 y, and the diagonal of the inverse. Overwrites K."""
     K.flat[:: len(K) + 1] += alpha
-    root, info = linalg.lapack.dpotrf(K, lower=1)
+    # LAPACK's columns are the rows: the matrix is symmetric.
+    root, info = linalg.lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=1)
     if info:
         # Not positive definite: leave it to the folds.
         return np.full_like(y, np.nan), np.zeros(len(K))
-    solution, _ = linalg.lapack.dpotrs(root, y, lower=1)
-    inverse, _ = linalg.lapack.dtrtri(root, lower=1)
-    return solution, (np.tril(inverse) ** 2).sum(axis=0)
+    solution, _ = linalg.lapack.dpotrs(root, y, lower=0)
+    inverse, _ = linalg.lapack.dtrtri(root, lower=0, overwrite_c=1)
+    return solution, np.einsum("ij,ij->i", inverse, inverse)
 
 
 def _of_neighbors(question):

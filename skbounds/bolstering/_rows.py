@@ -14,7 +14,7 @@ from skbounds._sklearn_compat import (
     num_samples,
     safe_indexing,
 )
-from skbounds.bolstering._table import Table
+from skbounds.bolstering._table import Table, is_plain
 
 # Larger tables take longer to copy and compare than to prepare anew.
 _LARGEST_KEPT = 100_000
@@ -92,7 +92,8 @@ class Rows:
                 )
             self.classes, self.codes = np.unique(self.targets, return_inverse=True)
         else:
-            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            if not is_plain(y, 1):
+                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             if y.ndim == 2 and y.shape[1] == 1:
                 y = y[:, 0]
             self.targets = y

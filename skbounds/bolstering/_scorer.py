@@ -465,13 +465,17 @@ class BolsteredScorer(SkboundsEstimator):
         *,
         in_search=False,
         once=False,
+        validate=True,
+        exact=None,
     ):
         """Return a `BolsteredEstimate` per loss, by name.
 
         What is prepared for the rows is kept for the next call, unless there is none.
+        With exact leave-one-out predictions the estimator need not be fitted.
         """
-        self._validate_params()
-        if not is_fitted(estimator):
+        if validate:
+            self._validate_params()
+        if exact is None and not is_fitted(estimator):
             raise NotFittedError(
                 f"{type(estimator).__name__} is not fitted; fit it on the rows that it "
                 "is to be scored on."
@@ -482,8 +486,9 @@ class BolsteredScorer(SkboundsEstimator):
         rows.check_classes(estimator)
         if self.method == "auto":
             found = estimate_by_folds(
-                self, question, rows, fit_params, seed, in_search=in_search
-            )
+                self, question, rows, fit_params, seed,
+                in_search=in_search, exact=exact,
+            )  # fmt: skip
             if found is not None:
                 return found
         return estimate_by_one_fit(self, question, rows, seed)

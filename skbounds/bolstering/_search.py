@@ -25,7 +25,7 @@ from skbounds._sklearn_compat import (
     routing_enabled,
 )
 from skbounds.bolstering._blend import warn_of_size
-from skbounds.bolstering._leave_one_out import has_formula
+from skbounds.bolstering._leave_one_out import has_formula, leave_one_out_unfitted
 from skbounds.bolstering._losses import resolve_losses
 from skbounds.bolstering._scorer import BolsteredScorer
 
@@ -196,7 +196,7 @@ def bolstered_val_score(estimator, X, y, *, scoring=None, params=None, **options
             "bolstered_val_score takes no cv: it estimates from one fit on all rows. "
             "For K-fold cross-validation use cross_val_score with a plain scorer."
         )
-    scorer, convert = make_scorer(scoring, options)
+    scorer, convert = resolve_scoring(scoring, options)
     X, y = indexable(X, y)
     fit_params = {} if params is None else params
     if routing_enabled():
@@ -205,12 +205,20 @@ def bolstered_val_score(estimator, X, y, *, scoring=None, params=None, **options
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
         fit_params = process_routing(router, "fit", **fit_params).estimator.fit
-    fitted = clone(estimator).fit(X, y, **check_method_params(X, fit_params))
-    [found] = scorer._estimates(fitted, X, y, None, fit_params, once=True).values()
-    return np.array([convert(found.error, fitted, y)])
+    if options:
+        scorer._validate_params()
+    estimator, exact = clone(estimator), None
+    if not fit_params and scorer.method == "auto" and scorer.shrink in ("auto", 0):
+        exact = leave_one_out_unfitted(estimator, X, y)
+    if exact is None:
+        estimator.fit(X, y, **check_method_params(X, fit_params))
+    [found] = scorer._estimates(
+        estimator, X, y, None, fit_params, once=True, validate=False, exact=exact
+    ).values()
+    return np.array([convert(found.error, estimator, y)])
 
 
-def make_scorer(scoring, options):
+def resolve_scoring(scoring, options):
     """Return the scorer, and a function from its error to a score.
 
     Parameters
@@ -581,7 +589,7 @@ class BolsteredSearchCV(GridSearchCV):
         if not isinstance(self.random_state, Integral):
             rng = check_random_state(self.random_state)
             options["random_state"] = int(rng.randint(2**31 - 1))
-        scorer, convert = make_scorer(self.scoring, options)
+        scorer, convert = resolve_scoring(self.scoring, options)
         return GridSearchCV(
             self.estimator,
             self.param_grid,

@@ -95,6 +95,11 @@ class Question:
     def classes(self):
         return getattr(self.estimator, "classes_", None)
 
+    def note(self, predictions):
+        """Count predictions at the rows that were found without asking for them."""
+        self.asked.append(len(predictions))
+        return predictions
+
     def ask(self, X, method="predict", *, moved=False):
         """Return predictions.
 

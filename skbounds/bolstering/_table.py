@@ -12,7 +12,7 @@ from skbounds._sklearn_compat import safe_indexing
 
 # Values a numeric feature needs to look continuous.
 _FEW_VALUES = 10
-_GLANCE = 200
+_GLANCE = 50
 # A direction this much shorter than the longest (squared) is rounding.
 _RANK_TOLERANCE = 1e-12
 
@@ -39,6 +39,9 @@ class Table:
     def __init__(self, X, categorical_features):
         self.is_frame = hasattr(X, "columns")
         self.is_sparse = issparse(X)
+        if categorical_features is None and is_plain(X, 2):
+            self._take_plain(X)
+            return
         if not self.is_frame:
             X = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False)
         self.X = X
@@ -74,6 +77,15 @@ class Table:
             self.values = check_array(part, dtype=np.float64, input_name="X")
         if categorical_features is None and not self.is_sparse:
             self._warn_of_few_values()
+
+    def _take_plain(self, X):
+        """Take what needs no check."""
+        # A copy: the user's array may change while this is kept.
+        self.X, self.values = X, X.copy()
+        self.n_rows, self.n_columns = X.shape
+        self.is_numeric = True
+        self.movable = np.arange(self.n_columns)
+        self._warn_of_few_values()
 
     def _names(self, numbers):
         if self.is_frame:
@@ -142,6 +154,8 @@ class Table:
         # Most columns show more values in a few rows.
         n_values = _count_values(self.values[:_GLANCE])
         unclear = np.flatnonzero(n_values <= _FEW_VALUES)
+        if not len(unclear):
+            return
         n_values = _count_values(self.values[:, unclear])
         few = self.movable[unclear[(n_values > 1) & (n_values <= _FEW_VALUES)]]
         if len(few):
@@ -193,9 +207,23 @@ class Table:
         return frame
 
 
+def is_plain(array, n_dimensions):
+    """Tell whether this is a float64 array that scikit-learn would take as it is.
+
+    Its own checks take as long as a small fit.
+    """
+    return (
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.ndim == n_dimensions
+        and array.size > 0
+        and bool(np.isfinite(array).all())
+    )
+
+
 def _count_values(values):
     ordered = np.sort(values, axis=0)
-    return 1 + (np.diff(ordered, axis=0) > 0.0).sum(axis=0)
+    return 1 + (ordered[1:] > ordered[:-1]).sum(axis=0)
 
 
 def _is_number(column):

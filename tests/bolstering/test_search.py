@@ -18,6 +18,7 @@ from sklearn.exceptions import (
     NotFittedError,
     UnsetMetadataPassedError,
 )
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
@@ -254,6 +255,60 @@ def test_exact_leave_one_out():
     left_out = cross_val_predict(LinearRegression(), X, y, cv=LeaveOneOut())
     found = bolstered_val_score(LinearRegression(), X, y)
     assert_allclose(found, 1.0 - np.mean((y - left_out) ** 2) / y.var(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("gamma", [None, 0.3])
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+def test_leave_one_out_of_an_unfitted_kernel_ridge(kernel, gamma, scoring):
+    """As of n refits, whether the function fits or not."""
+    X, y = regression(6, n=30, d=3)
+    model = KernelRidge(alpha=0.2, kernel=kernel, gamma=gamma)
+    left_out = cross_val_predict(model, X, y, cv=LeaveOneOut())
+    expected = -np.abs(y - left_out).mean()
+    if scoring is None:
+        expected = 1.0 - np.mean((y - left_out) ** 2) / y.var()
+    found = bolstered_val_score(model, X, y, scoring=scoring)
+    assert_allclose(found, expected, rtol=1e-9)
+    found = bolstered_val_score(model, X.tolist(), y, scoring=scoring)
+    assert_allclose(found, expected, rtol=1e-9)
+    assert not hasattr(model, "dual_coef_")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -1.0}, "alpha"),
+        ({"kernel": "none"}, "kernel"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"gamma": "scale"}, "gamma"),
+    ],
+)
+def test_bad_parameters_of_kernel_ridge(params, message):
+    X, y = regression(6, n=30)
+    model = KernelRidge(**{"kernel": "rbf", **params})
+    with pytest.raises(ValueError, match=message):
+        bolstered_val_score(model, X, y)
+
+
+def test_kernel_ridge_with_weights_is_fitted_with_them():
+    """Leave-one-out has no formula then: folds are fitted, with the weights."""
+    X, y = regression(6, n=40, d=2)
+    weights = np.r_[np.ones(20), np.full(20, 0.01)]
+    model = KernelRidge(alpha=0.2, kernel="rbf")
+    plain = bolstered_val_score(model, X, y)
+    weighted = bolstered_val_score(model, X, y, params={"sample_weight": weights})
+    assert weighted != plain
+
+
+def test_singular_kernel_ridge():
+    """A kernel matrix that cannot be factorised leaves the errors to folds."""
+    X, y = regression(6, n=30, d=2)
+    model = KernelRidge(alpha=1e-30, kernel="linear")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = bolstered_val_score(model, X, y)
+    assert np.isfinite(found).all()
 
 
 def test_errors_held_out():
