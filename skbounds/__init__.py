@@ -24,6 +24,11 @@ _TOPICS = {
         "FenchelYoungOnlineRanker",
         "SurrogateRegretDisplay",
     ),
+    "kernel_boost": (
+        "EarlyStoppedKernelBoost",
+        "EarlyStoppedKernelBoostClassifier",
+        "StoppingPathDisplay",
+    ),
     "pac_bayes": (
         "CertificateDisplay",
         "PACBayesEnsembleClassifier",

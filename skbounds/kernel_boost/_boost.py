@@ -1,0 +1,271 @@
+"""What the boosted regressor and classifier share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import SkboundsEstimator, warn_user
+from skbounds._blocks import memory_limit, row_blocks
+from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
+from skbounds.kernel_boost import _solvers
+from skbounds.kernel_boost._factor import KernelFactor
+from skbounds.kernel_boost._gamma import choose_gamma, typical_distance
+from skbounds.kernel_boost._kernels import (
+    NAMES,
+    POSITIVE,
+    WITH_WIDTH,
+    Kernel,
+    scale_gamma,
+)
+
+_FIRST_RANK = 32
+# From this rank on a small gain of the criterion is believed.
+_RELIABLE_RANK = 128
+# Up to so many rows all eigenvectors are computed.
+FEW_ROWS = 500
+# Steps of the plain iteration where no limit is given.
+LONGEST_PLAIN = 10_000
+
+
+class BaseKernelBoost(SkboundsEstimator):
+    """Parameters, kernels and solvers of early-stopped kernel boosting."""
+
+    _parameter_constraints: dict = {
+        "kernel": [StrOptions(set(NAMES)), callable],
+        "gamma": [
+            StrOptions({"auto", "scale"}),
+            Interval(Real, 0, None, closed="left"),
+            None,
+        ],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "learning_rate": [Interval(Real, 0, 2, closed="neither")],
+        "step_size": [Interval(Real, 0, None, closed="neither"), None],
+        "df_margin": [Interval(Real, 0, None, closed="left")],
+        "noise": [Interval(Real, 0, None, closed="left"), None],
+        "norm": [Interval(Real, 0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "average": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions({"auto", "lowrank", "banded", "eigh", "gd"})],
+        "max_rank": [Interval(Integral, 1, None, closed="left")],
+        "rank_tol": [Interval(Real, 0, None, closed="left")],
+        "rank_gain_tol": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _check_stopping(self, X_val, y_val, sample_weight_val):
+        """Refuse combinations of parameters that say nothing."""
+        if self.stopping is None and self.max_iter is None:
+            raise ValueError(
+                "stopping=None takes exactly max_iter steps, and max_iter is None; "
+                "give a number."
+            )
+        if (X_val is None) != (y_val is None):
+            given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+            raise ValueError(f"{given} is given, but {missing} is not.")
+        if sample_weight_val is not None and X_val is None:
+            raise ValueError("sample_weight_val is given without X_val and y_val.")
+        if X_val is not None and self.stopping != "validation":
+            raise ValueError(
+                "X_val and y_val are for stopping='validation'; got "
+                f"stopping={self.stopping!r}."
+            )
+
+    def _check_rows(self, X):
+        """Return new rows, checked."""
+        return self._check_domain(
+            validate_data(
+                self, X, accept_sparse=self._accepts_sparse(), dtype=np.float64,
+                reset=False,
+            )
+        )  # fmt: skip
+
+    def _accepts_sparse(self):
+        return False if self.kernel in ("precomputed", "sobolev") else "csr"
+
+    def _check_domain(self, X):
+        if self.kernel == "sobolev" and X.min(initial=0.0) < 0.0:
+            raise ValueError(
+                "Negative values in data passed to a model with kernel='sobolev', "
+                "which is defined for features that are not negative."
+            )
+        return X
+
+    def _check_gram(self, X):
+        """Refuse what is no kernel matrix."""
+        if self.kernel != "precomputed":
+            return
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix. Input is a "
+                f"{X.shape[0]}x{X.shape[1]} matrix."
+            )
+        difference = np.abs(X - X.T).max(initial=0.0)
+        if difference > 1e-8 * np.abs(X).max(initial=0.0):
+            raise ValueError(
+                "the kernel matrix is not symmetric: entries differ from their mirror "
+                f"images by up to {difference:.3g}."
+            )
+
+    def _keep(self, X, y, sample_weight):
+        """Return rows of positive weight, their targets, weights and numbers."""
+        weight = check_sample_weight(sample_weight, X)
+        kept = np.flatnonzero(weight)
+        if len(kept) < len(weight):
+            X = self._rows_of(X, kept)
+            y, weight = y[kept], weight[kept]
+        return X, y, weight, kept
+
+    def _rows_of(self, X, rows):
+        return X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
+
+    def _rng(self):
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
+
+    def _choose_kernel(self, X, targets, weight, rng):
+        """Return the kernel with its gamma, and the path of a search or None."""
+        make = lambda gamma: Kernel(
+            self.kernel, gamma, self.degree, self.coef0, self.kernel_params
+        )
+        gamma, path = self.gamma, None
+        if isinstance(gamma, str) and gamma == "auto":
+            gamma = None
+            if self.kernel in WITH_WIDTH:
+                start = 1.0 / typical_distance(
+                    X, weight, rng, squared=self.kernel == "rbf"
+                )
+                gamma, path = choose_gamma(make, X, targets, weight, rng, start)
+        elif isinstance(gamma, str):
+            gamma = scale_gamma(X, weight)
+        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
+        return make(gamma), path
+
+    def _grow(self, rows, weight, targets, rng, judge, *, streams=False):
+        """Return a basis of as many landmarks as it takes.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n, m)
+            Centred.
+        judge : callable
+            ``judge(basis)`` returns ``(found, reach, df, criterion)``: what to keep,
+            alpha T, the degrees of freedom and the criterion's value at T.
+        streams : bool
+            Whether factors that are too large for memory may be streamed.
+
+        Returns
+        -------
+        basis : Basis
+        found
+        """
+        n, max_rank = len(rows), self.max_rank
+        largest = rows.diagonal()
+        if largest.min() < -1e-8 * np.abs(largest).max():
+            raise ValueError(
+                "the kernel is not positive semidefinite: k(x, x) is as low as "
+                f"{largest.min():.3g}."
+            )
+        most = memory_limit() // n
+        if most >= min(max_rank, n) or not streams:
+            rank = min(max_rank, max(most, _FIRST_RANK))
+            factor = KernelFactor(rows.block, largest, weight, rank, rng)
+            columns = _solvers.Columns(factor, weight)
+        else:
+            columns = _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)
+            factor = columns.factor
+        rank, before = _FIRST_RANK, np.inf
+        while True:
+            columns.grow(rank)
+            if factor.most_negative < -1e-8 * np.abs(largest).max():
+                raise ValueError(
+                    "the kernel is not positive semidefinite: eliminating rows left "
+                    f"{factor.most_negative:.3g} on the diagonal."
+                )
+            basis = _solvers.factor_basis(columns)
+            found, reach, df, criterion = judge(basis)
+            if self.verbose:
+                print(
+                    f"[{type(self).__name__}] rank {columns.rank}: criterion "
+                    f"{criterion:.6g}, df {df:.4g}"
+                )
+            enough = reach * basis.residual_trace <= self.rank_tol * df
+            gain = (before - criterion) / max(abs(criterion), 1e-300)
+            reliable = columns.rank >= _RELIABLE_RANK and np.isfinite(before)
+            if enough or columns.complete or (reliable and gain < self.rank_gain_tol):
+                return basis, found
+            rank, before = 2 * columns.rank, criterion
+
+    def _warn_of_width(self, basis, n_rows):
+        trace = basis.eigenvalues.sum() + basis.residual_trace
+        # Other kernels may well be of rank one.
+        one = self.kernel in ("rbf", "laplacian", "chi2", "sobolev")
+        _solvers.warn_of_width(basis.eigenvalues, trace, n_rows, rank_one=one)
+
+    def _check_step(self, smoothness, largest):
+        """Refuse a step size at which the iteration would grow."""
+        limit = 2.0 / (smoothness * largest) if largest > 0.0 else np.inf
+        if self.step_size is not None and self.step_size >= limit:
+            raise ValueError(
+                f"step_size={self.step_size:g} is too large: the iteration is stable "
+                f"below 2 / (M mu_1) = {limit:.6g} for this kernel matrix. "
+                "learning_rate sets it in units of half of that."
+            )
+
+    def _warn_of_limit(self, times):
+        if self.stopping is not None and self.max_iter is not None:
+            if np.any(np.asarray(times) >= self.max_iter):
+                warn_user(
+                    f"The stopping time reached max_iter={self.max_iter}; a larger "
+                    "max_iter may fit better.",
+                    ConvergenceWarning,
+                )
+
+    def _at_landmarks(self, X, coefficients):
+        """Return k(X, landmarks) @ coefficients, block by block."""
+        check_is_fitted(self)
+        X = self._check_rows(X)
+        n, landmarks = X.shape[0], self.landmark_indices_
+        values = np.empty((n, *coefficients.shape[1:]))
+        size = memory_limit() // (4 * max(len(landmarks), 1))
+        for rows in row_blocks(n, size):
+            if self._kernel_.kernel == "precomputed":
+                K = X[rows][:, landmarks]
+            else:
+                K = self._kernel_(X[rows], self.X_fit_)
+            values[rows] = K @ coefficients
+        return values
+
+    def _check_times(self, t):
+        """Return the times of staged predictions."""
+        check_is_fitted(self)
+        last = np.max(self.n_iter_)
+        if t is None:
+            times = np.unique(self.stopping_path_["t"])
+            return np.unique(np.append(times[times < last], last))
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim != 1 or not len(times):
+            raise ValueError(f"t must be a one-dimensional array of times; got {t!r}.")
+        whole = (times == np.round(times)) & (times >= 0.0)
+        if not whole.all() or (np.diff(times) <= 0.0).any():
+            raise ValueError(
+                f"t must be increasing whole numbers, 0 or more; got {t!r}."
+            )
+        return times
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel in POSITIVE
+        tags.input_tags.sparse = bool(self._accepts_sparse())
+        return tags

@@ -1,0 +1,848 @@
+"""Kernel boosting of classifiers that know when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import fit_from_scratch
+from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
+from skbounds.kernel_boost import _class_stopping, _solvers, _stopping
+from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._counts import split_counts
+from skbounds.kernel_boost._descent import iterate
+from skbounds.kernel_boost._flow import Flow, Stage
+from skbounds.kernel_boost._kernels import Rows
+from skbounds.kernel_boost._losses import loss_of
+from skbounds.kernel_boost._radius import critical_radius
+from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
+
+# Longest path of the flow, in steps.
+_LONGEST = 1e9
+# Times of the path: all up to here, then by a factor.
+_EVERY, _FACTOR = 4, 2.0**0.25
+# Of the plain iteration, whose steps are taken anyway.
+_EVERY_PLAIN = 64
+# Components that learn less than this share long after the pilot's stop are left out.
+_NEGLIGIBLE, _LONG_AFTER = 3e-3, 30.0
+# A path is given up after so many times above its least criterion by so much of it.
+_PATIENCE, _MARGIN = 6, 0.01
+# Components with less than exp(-30) left to learn are not waited for.
+_LEARNT = 30.0
+# Times around the least criterion at which leave-one-out is tried.
+_AROUND = 3
+
+
+class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
+    r"""Kernel boosting of classifiers that knows when to stop.
+
+    Functional gradient descent of the logistic loss (LogitBoost), the softmax loss for
+    more than two classes, or the exponential loss (AdaBoost) in a reproducing kernel
+    Hilbert space. The path of small steps is followed as a flow with geometric time
+    steps, and stopped by an information criterion with the curvature that the path has
+    had, refined by an approximate leave-one-out loss.
+
+    Read more in the :ref:`User Guide <kernel_boost>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "linear", "poly", "polynomial", "sigmoid", \
+            "chi2", "additive_chi2", "cosine", "sobolev", "precomputed"} or callable, \
+            default="rbf"
+        Scikit-learn's kernels, ``"precomputed"`` for kernel matrices, a callable of
+        two rows, or ``"sobolev"``: 1 + min(x, x'), the product over the features,
+        which must not be negative; with one feature its fits are splines, linear
+        between the rows.
+    loss : {"log_loss", "exponential"}, default="log_loss"
+        The logistic or softmax loss, or the exponential loss, one class against the
+        rest where there are more than two.
+    gamma : {"auto", "scale"}, float or None, default="auto"
+        Width of the kernel. "auto" chooses it by the evidence of low-rank fits on a
+        grid around one over the median (squared) distance of rows, for the kernels
+        "rbf" and "laplacian", and takes one over the number of features for others;
+        it is not what ``SVC`` calls "auto". "scale" is one over the number of features
+        times the variance of X, as in ``SVC``; None is one over the number of features.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Parameters of a callable kernel.
+    learning_rate : float, default=1.0
+        Step size in units of the largest one at which no component of the targets
+        overshoots, one over the
+        largest eigenvalue of the normalised kernel matrix and the curvature of the loss
+        (1/4, or 1/2 for softmax); for the exponential loss steps are those of the
+        logarithm of the risk, in units of one over the largest k(x, x). The stopped fit
+        hardly depends on it.
+    step_size : float, default=None
+        The constant step size alpha of (3.9) instead.
+        The steps are taken one by one then, also those of the exponential loss.
+    stopping : {"auto", "alo", "aic", "theory", "validation"} or None, default="auto"
+        When to stop. "aic": least log loss plus (degrees of freedom + `df_margin` times
+        their root) / n, where the degrees of freedom are those of the curvature along
+        the path. "auto": the same, then the least approximate leave-one-out loss among
+        the times around it. "alo": the least approximate leave-one-out loss of the
+        whole path (slower). "theory": once m eta reaches 1 / delta_n^2, with the
+        curvature m at the class frequencies, the learning time eta and the critical
+        radius delta_n. "validation": least log loss on held-out rows. None: after
+        exactly `max_iter` steps.
+    df_margin : float, default=1.0
+        Standard deviations of the degrees of freedom by which they are raised.
+    noise : float, default=None
+        Standard deviation of the working response. None takes that at the class
+        frequencies.
+    norm : float, default=None
+        Hilbert norm of the true function. None estimates it.
+    max_iter : int, default=None
+        Largest stopping time; the stopping time itself for ``stopping=None``. None is
+        no limit, or 10 000 for the plain iteration.
+    average : bool, default=False
+        Take the average of the iterates, which the theorem is about, instead of the
+        last one, which is no worse in practice.
+    fit_intercept : bool, default=True
+        Start from the best constant instead of 0.
+    solver : {"auto", "lowrank", "eigh", "gd"}, default="auto"
+        "eigh" computes all eigenvectors, "lowrank" those of a partial Cholesky factor
+        with random pivots, as large as it takes; "gd" is "eigh" with the steps taken
+        one by one. "auto" is "eigh" up to 500 rows, else "lowrank". With "gd", a
+        `step_size` or ``average=True`` the steps are those of (3.9), otherwise the
+        flow, which is within about a percent of them.
+    max_rank : int, default=512
+        Largest number of landmarks of "lowrank".
+    rank_tol : float, default=0.1
+        The rank is large enough once the degrees of freedom that may be missing are at
+        most this share of those that were found.
+    rank_gain_tol : float, default=0.005
+        From rank 128 on, it is also large enough once doubling it improved the
+        criterion by less than this share. 0 relies on `rank_tol` alone.
+    validation_fraction : float, default=0.1
+        Share of the rows that ``stopping="validation"`` holds out.
+    n_iter_no_change : int, default=10
+        Times of the path without improvement after which ``stopping="validation"`` is
+        content.
+    random_state : int, RandomState instance or None, default=None
+        Seed for landmarks, the subsample that gamma is chosen on and the validation
+        rows. Nothing is random with up to 500 rows and given gamma, nor with one
+        feature and ``kernel="sobolev"``.
+    verbose : int, default=0
+        Print the ranks that are tried.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        The stopping time T; as large as 1e9 for smooth kernels.
+    step_size_ : float
+        The step size alpha.
+    gamma_ : float
+        The kernel's gamma.
+    gamma_path_ : dict or None
+        ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
+        the search for gamma.
+    noise_, norm_ : float
+        Noise and Hilbert norm, given or estimated.
+    critical_radius_ : float
+        delta_n, at which the localised complexity of the kernel equals the noise: the
+        root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
+    eigenvalues_ : ndarray of shape (rank_,)
+        Of the normalised kernel matrix, decreasing, as far as the solver computes them.
+    df_ : float
+        Degrees of freedom of the fit, without the intercept.
+    rank_ : int
+        Number of eigenvalues.
+    landmark_indices_ : ndarray of shape (n_landmarks,)
+        Rows that the fit is made of.
+    residual_trace_ : float
+        What the landmarks miss of the trace of the normalised kernel matrix.
+    missing_df_ : float
+        Upper bound of the degrees of freedom that are missing therefore.
+    filter_error_ : float
+        Largest error of the rational filter of "banded".
+    dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_classes)
+        Coefficients of the landmarks.
+    intercept_ : float or ndarray of shape (n_classes,)
+        The constant that boosting starts from.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
+        The landmarks; the kernel matrix for ``kernel="precomputed"``.
+    stopping_path_ : dict
+        ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
+        ``"train_loss"``: the mean loss.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    EarlyStoppedKernelBoost : The same for numbers.
+
+    Notes
+    -----
+    Probabilities are those of the loss: expit(f) for the logistic, softmax(f) for the
+    softmax and expit(2 f) for the exponential loss, divided by their sum for more than
+    two classes.
+
+    References
+    ----------
+    .. [1] F. Yang, Y. Wei and M. Wainwright, "Early stopping for kernel boosting
+       algorithms: a general analysis with localized complexities", IEEE Transactions
+       on Information Theory 65, 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from skbounds.kernel_boost import EarlyStoppedKernelBoostClassifier
+    >>> X, y = make_moons(400, noise=0.3, random_state=0)
+    >>> model = EarlyStoppedKernelBoostClassifier(random_state=0)
+    >>> print(f"{model.fit(X[:200], y[:200]).score(X[200:], y[200:]):.2f}")
+    0.91
+    """
+
+    _parameter_constraints: dict = {
+        **BaseKernelBoost._parameter_constraints,
+        "loss": [StrOptions({"log_loss", "exponential"})],
+        "stopping": [StrOptions({"auto", "alo", "aic", "theory", "validation"}), None],
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        loss="log_loss",
+        gamma="auto",
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        learning_rate=1.0,
+        step_size=None,
+        stopping="auto",
+        df_margin=1.0,
+        noise=None,
+        norm=None,
+        max_iter=None,
+        average=False,
+        fit_intercept=True,
+        solver="auto",
+        max_rank=512,
+        rank_tol=0.1,
+        rank_gain_tol=0.005,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        random_state=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.loss = loss
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.learning_rate = learning_rate
+        self.step_size = step_size
+        self.stopping = stopping
+        self.df_margin = df_margin
+        self.noise = noise
+        self.norm = norm
+        self.max_iter = max_iter
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_rank = max_rank
+        self.rank_tol = rank_tol
+        self.rank_gain_tol = rank_gain_tol
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_from_scratch
+    def fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+    ):
+        """Fit the path and stop it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers of times that rows count: whole weights equal repetition.
+        X_val, y_val : array-like, default=None
+            Validation rows for ``stopping="validation"``. Without them a share of the
+            training rows is held out, and all are fitted in the end, for the learning
+            time that was found.
+        sample_weight_val : array-like of shape (n_val_samples,), default=None
+            Weights of the validation rows.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        self._check_stopping(X_val, y_val, sample_weight_val)
+        if self.solver == "banded":
+            raise ValueError(
+                "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
+                "'eigh' or 'gd'."
+            )
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._accepts_sparse(), dtype=np.float64
+        )
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        self._check_domain(X)
+        self._check_gram(X)
+        X, y, weight, kept = self._keep(X, y, sample_weight)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        n_classes = len(self.classes_)
+        if n_classes < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the "
+                f"data contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+        loss = loss_of(self.loss, n_classes, plain=self.step_size is not None)
+        rng = self._rng()
+        held_out = None
+        if X_val is not None:
+            held_out = self._check_validation(X_val, y_val, sample_weight_val, loss)
+        train, train_weight = np.arange(len(y)), weight
+        if self.stopping == "validation" and held_out is None:
+            train_weight, rest = split_counts(
+                weight, self.validation_fraction, rng, codes
+            )
+            train, others = np.flatnonzero(train_weight), np.flatnonzero(rest)
+            if len(np.unique(codes[train])) < n_classes:
+                raise ValueError(
+                    "stopping='validation' needs two rows of each class, one to "
+                    "validate; the least populated class has "
+                    f"{int(np.bincount(codes, weights=weight).min())}."
+                )
+            precomputed = self.kernel == "precomputed"
+            part = X[np.ix_(others, train)] if precomputed else X[others]
+            held_out = part, loss.encode(codes[others], n_classes), rest[others]
+        problem = self._problem(
+            self._rows_of(X, train), codes[train], train_weight[train], loss
+        )
+        kernel, gamma_path = self._choose_kernel(
+            problem.X, problem.response(), problem.weight, rng
+        )
+        found = self._solve(problem, kernel, rng, held_out)
+        if held_out is not None and X_val is None:
+            everything = self._problem(X, codes, weight, loss)
+            scale = weight.sum() / problem.weight.sum()
+            found = self._solve_again(everything, kernel, rng, found, scale)
+            problem = everything
+        self._store(found, kernel, problem, X, kept)
+        self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        self._warn_of_limit(self.n_iter_)
+        return self
+
+    def _problem(self, X, codes, weight, loss):
+        n_classes = len(self.classes_)
+        total = weight.sum()
+        share = np.bincount(codes, weights=weight, minlength=n_classes) / total
+        clipped = np.clip(share, 1.0 / (total + 2.0), 1.0 - 1.0 / (total + 2.0))
+        offset = loss.start(clipped) * float(self.fit_intercept)
+        targets = loss.encode(codes, n_classes)
+        return _Problem(X, targets, offset, weight, loss, share)
+
+    def _check_validation(self, X_val, y_val, sample_weight_val, loss):
+        X_val = self._check_rows(X_val)
+        y_val = column_or_1d(y_val)
+        check_consistent_length(X_val, y_val)
+        known = np.isin(y_val, self.classes_)
+        if not known.all():
+            raise ValueError(
+                f"y_val has labels that y has not: {np.unique(y_val[~known]).tolist()}."
+            )
+        codes = np.searchsorted(self.classes_, y_val)
+        weight = check_sample_weight(sample_weight_val, X_val)
+        return X_val, loss.encode(codes, len(self.classes_)), weight
+
+    def _is_plain(self):
+        return self.solver == "gd" or self.step_size is not None or self.average
+
+    def _solve(self, problem, kernel, rng, held_out=None, fixed=None, rank=None):
+        """Return what is fitted.
+
+        Parameters
+        ----------
+        problem : _Problem
+        kernel : Kernel
+        rng : Generator
+        held_out : tuple or None
+            Validation rows, targets and weights.
+        fixed : float or None
+            Learning time to stop at instead.
+        rank : int or None
+            Rank of the factor that is wanted.
+
+        Returns
+        -------
+        found : _Found
+        """
+        rows, n = Rows(kernel, problem.X), problem.X.shape[0]
+        solver = self.solver
+        if solver == "auto":
+            solver = "eigh" if n <= FEW_ROWS else "lowrank"
+        # Squared loss on the classes: it tells the rank, and where about to stop.
+        response = problem.response()
+
+        def pilot(basis):
+            largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 1.0
+            spectrum = Spectrum(basis, response, problem.weight.sum())
+            path = SpectralPath(spectrum, 1.0 / largest)
+            judge = lambda found: _stopping.gcv(found, path.n_samples, 1, 1.0)
+            found = path.explore(judge, _LONGEST, None)
+            best = _stopping.first_minimum(found.criterion).max()
+            reach = path.step_size * found.times[best]
+            least = found.criterion.min(axis=0).mean()
+            return (spectrum, reach), reach, found.df[best], least
+
+        if solver == "lowrank":
+            judge = pilot
+            if rank is not None:
+                judge = lambda basis: (
+                    pilot(basis)[0],
+                    0.0 if len(basis.landmarks) >= rank else np.inf,
+                    1.0,
+                    np.nan,
+                )
+            basis, (spectrum, reach) = self._grow(
+                rows, problem.weight, response, rng, judge
+            )
+        else:
+            basis = _solvers.full_basis(rows.gram(), problem.weight)
+            spectrum, reach = pilot(basis)[0]
+        self._warn_of_width(basis, n)
+        step = self._step(basis, rows, problem.loss)
+        mu = basis.eigenvalues
+        if solver == "lowrank" and not self._is_plain() and fixed is None:
+            used = max(int((mu * reach * _LONG_AFTER > _NEGLIGIBLE).sum()), 1)
+        else:
+            used = len(mu)
+        psi = basis.coordinates(used)
+        state = _State(problem, basis, psi, mu[:used], step, spectrum, held_out, rows)
+        return self._follow(state, fixed)
+
+    def _step(self, basis, rows, loss):
+        mu = basis.eigenvalues
+        largest = mu[0] if len(mu) else 0.0
+        if loss.smoothness is None:
+            if self.step_size is not None:
+                return float(self.step_size)
+            return self.learning_rate / max(float(rows.diagonal().max()), 1e-300)
+        self._check_step(loss.smoothness, largest)
+        if self.step_size is not None:
+            return float(self.step_size)
+        return self.learning_rate / (loss.smoothness * max(largest, 1e-300))
+
+    def _stages(self, state, times):
+        """Yield the stages at some times, by the flow or by plain steps."""
+        problem, psi = state.problem, state.psi
+        loss, y, p = problem.loss, problem.targets, problem.share_of_rows
+        if not self._is_plain():
+            flow = Flow(loss, psi, state.mu, y, p, problem.offset)
+            yield from flow.run(state.step * times)
+            return
+        exposure = plain = 0.0
+        before = 0.0
+        start = loss.risk(y, np.broadcast_to(problem.offset, y.shape), p)
+        for time, (theta, values) in zip(
+            times,
+            iterate(
+                lambda values: state.step * loss.pull(y, values, p),
+                lambda theta: problem.offset + psi @ theta,
+                lambda slopes: psi.T @ slopes,
+                (psi.shape[1], *y.shape[1:]),
+                times,
+                average=self.average,
+            ),
+            strict=False,
+        ):
+            risk = loss.risk(y, values, p)
+            if not np.isfinite(risk) or risk > 1e3 * max(abs(start), 1.0):
+                raise ValueError(
+                    f"step_size={self.step_size} is too large for loss='exponential': "
+                    f"the risk grew beyond its start {start:.3g}. Steps below "
+                    f"2 / (mu_1 L_n) = {2.0 / (state.mu[0] * start):.6g} are stable at "
+                    "the start; step_size=None is always."
+                )
+            eta = state.step * (time - before)
+            before = time
+            exposure += eta * loss.curvature(y, values, p)
+            plain += eta * loss.stretch(risk)
+            yield Stage(theta, values, risk, exposure, plain)
+
+    def _follow(self, state, fixed):
+        """Walk along the path, and stop it."""
+        problem = state.problem
+        loss, y, p = problem.loss, problem.targets, problem.share_of_rows
+        n = problem.weight.sum()
+        plain = self._is_plain()
+        longest = self.max_iter or (LONGEST_PLAIN if plain else _LONGEST)
+        rule = None if fixed is not None else self.stopping
+        if fixed is not None:
+            longest = max(1, round(fixed / state.step))
+            longest = min(longest, self.max_iter or longest)
+        times = _times(longest, _EVERY_PLAIN if plain else _EVERY)
+        m, noise, target = self._theory(state)
+        n_outputs = 2 if y.ndim == 1 else y.shape[1]
+        rows, stages = [], []
+        best, best_at = np.inf, 0
+        for k, stage in enumerate(self._stages(state, times)):
+            df = _class_stopping.running_df(state.mu, stage.exposure, n_outputs)
+            if rule == "validation":
+                _, y_val, weight = state.held_out
+                values = problem.offset + state.features @ stage.theta
+                criterion = loss.deviance(y_val, values, weight / weight.sum())
+            elif rule == "alo":
+                criterion = state.leave_one_out(stage, mean_curvature=False)
+            else:
+                criterion = _class_stopping.aic(
+                    loss.deviance(y, stage.values, p), df, n, self.df_margin
+                )
+            # Values are long, and easily found again.
+            stages.append(replace(stage, values=None))
+            rows.append((times[k], criterion, df, loss.mean(stage.risk)))
+            if criterion < best:
+                best, best_at = criterion, k
+            if rule is None:
+                continue
+            if rule == "theory":
+                if m * stage.plain >= target:
+                    break
+                continue
+            patience = _PATIENCE
+            if rule == "validation":
+                patience = self.n_iter_no_change
+            late = k - best_at >= patience
+            if late and (rule == "validation" or criterion > best * (1.0 + _MARGIN)):
+                break
+            # All is learnt.
+            if state.mu.min(initial=np.inf) * stage.exposure > _LEARNT:
+                break
+        last = len(rows) - 1
+        chosen = last if rule in (None, "theory") else best_at
+        path = np.array(rows)
+        if rule == "auto":
+            around = range(max(chosen - _AROUND, 0), min(chosen + _AROUND, last) + 1)
+            scores = {
+                k: state.leave_one_out(stages[k], mean_curvature=True) for k in around
+            }
+            chosen = min(scores, key=scores.get)
+        return _Found(
+            state,
+            path,
+            chosen,
+            stages,
+            m,
+            noise,
+            has_criterion=rule not in (None, "theory"),
+        )
+
+    def _theory(self, state):
+        """Return the curvature, the noise and the exposure at which to stop."""
+        problem = state.problem
+        found = []
+        shares = problem.share if problem.targets.ndim == 2 else problem.share[1:]
+        for k, share in enumerate(shares):
+            m, noise = _class_stopping.class_constants(self.loss, share)
+            noise = noise if self.noise is None else float(self.noise)
+            if self.stopping != "theory":
+                found.append((m, noise, np.inf))
+                continue
+            norm = self.norm
+            if norm is None:
+                norm = _class_stopping.working_norm(
+                    state.spectrum.scaled(k, problem.working_scale(m)), noise
+                )
+            target = _class_stopping.theory_exposure(
+                state.basis.eigenvalues, noise, norm, problem.weight.sum()
+            )
+            found.append((m, noise, target))
+        # The class that takes longest decides.
+        return max(found, key=lambda item: item[2] / item[0])
+
+    def _solve_again(self, problem, kernel, rng, before, scale):
+        """Fit all rows for the learning time that was chosen on a part of them."""
+        eta = before.state.step * before.path[before.chosen, 0] * scale
+        found = self._solve(
+            problem, kernel, rng, fixed=eta, rank=len(before.state.basis.landmarks)
+        )
+        ratio = before.state.step / found.state.step * scale
+        path = before.path.copy()
+        path[:, 0] = np.maximum(1.0, np.round(path[:, 0] * ratio))
+        return replace(found, shown=path, has_criterion=True)
+
+    def _store(self, found, kernel, problem, X, kept):
+        state, basis = found.state, found.state.basis
+        modes = basis.modes[:, : state.psi.shape[1]]
+        theta = found.stage.theta
+        T = found.path[found.chosen, 0]
+        self.dual_coef_ = modes @ theta
+        offset = problem.offset
+        self.intercept_ = float(offset) if np.ndim(offset) == 0 else offset
+        self.n_iter_ = int(T)
+        self.landmark_indices_ = kept[basis.landmarks]
+        self.X_fit_ = X if kernel.kernel == "precomputed" else X[basis.landmarks]
+        self._kernel_ = kernel
+        self._path_ = {
+            "modes": modes,
+            "thetas": np.array([stage.theta for stage in found.stages]),
+            "times": found.path[:, 0],
+            # Steps on the log-risk are divided by what their curvature is at first.
+            "curvature": found.curvature if problem.loss.stretch(1.0) == 1.0 else 1.0,
+        }
+        self.step_size_ = state.step
+        self.eigenvalues_ = basis.eigenvalues
+        self.rank_ = len(basis.eigenvalues)
+        self.df_ = float(found.path[found.chosen, 2])
+        self.residual_trace_ = float(basis.residual_trace)
+        self.missing_df_ = float(found.stage.exposure * basis.residual_trace)
+        self.filter_error_ = 0.0
+        self.noise_ = float(found.noise)
+        norm = float(np.sqrt((theta**2).sum()))
+        self.norm_ = norm if self.norm is None else float(self.norm)
+        self.critical_radius_ = critical_radius(
+            basis.eigenvalues, self.noise_, self.norm_, problem.weight.sum()
+        )
+        shown = found.path if found.shown is None else found.shown
+        self.stopping_path_ = {
+            "t": shown[:, 0],
+            "criterion": shown[:, 1] if found.has_criterion else None,
+            "df": shown[:, 2],
+            "train_loss": shown[:, 3],
+        }
+
+    def decision_function(self, X):
+        """Return the boosted functions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+
+        Returns
+        -------
+        f : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of the second class for two.
+        """
+        check_is_fitted(self)
+        return self._at_landmarks(X, self.dual_coef_) + self.intercept_
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        f = self.decision_function(X)
+        return self._link().probabilities(f)
+
+    def predict(self, X):
+        """Return the most probable classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        f = self.decision_function(X)
+        codes = (f > 0.0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
+        return self.classes_[codes]
+
+    def staged_predict_proba(self, X, t=None):
+        """Return the probabilities of the classes at several stopping times.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+        t : array-like of shape (n_times,), default=None
+            Increasing whole numbers of steps. None: the times of ``stopping_path_`` up
+            to the stopping time, and this. Between times that the path was followed at
+            the function is interpolated; beyond its end it is that of the end.
+
+        Yields
+        ------
+        p : ndarray of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        for f in self._staged(X, t):
+            yield self._link().probabilities(f)
+
+    def staged_predict(self, X, t=None):
+        """Return the most probable classes at several stopping times.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+        t : array-like of shape (n_times,), default=None
+            Increasing whole numbers of steps. None: the times of ``stopping_path_`` up
+            to the stopping time, and this. Between times that the path was followed at
+            the function is interpolated; beyond its end it is that of the end.
+
+        Yields
+        ------
+        y : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        for f in self._staged(X, t):
+            codes = (f > 0.0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
+            yield self.classes_[codes]
+
+    def _link(self):
+        return loss_of(self._params_["loss"], len(self.classes_), plain=False)
+
+    def _staged(self, X, t):
+        times = self._check_times(t)
+        known, thetas = self._path_["times"], self._path_["thetas"]
+        known = np.r_[0.0, known]
+        thetas = np.concatenate([np.zeros_like(thetas[:1]), thetas])
+        features = self._at_landmarks(X, self._path_["modes"])
+        for T in np.minimum(times, known[-1]):
+            k = min(np.searchsorted(known, T), len(known) - 1)
+            theta = thetas[k]
+            if known[k] != T:
+                share = (T - known[k - 1]) / (known[k] - known[k - 1])
+                theta = (1.0 - share) * thetas[k - 1] + share * theta
+            yield features @ theta + self.intercept_
+
+
+def _times(longest, every):
+    """Return the times of a path; those up to a time do not depend on the longest."""
+    n_steps = int(np.ceil(np.log(max(longest / every, 1.0)) / np.log(_FACTOR))) + 1
+    later = np.round(every * _FACTOR ** np.arange(n_steps + 1))
+    times = np.unique(np.r_[np.arange(1.0, every + 1.0), later])
+    return np.append(times[times < longest], float(longest))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Rows and classes to fit.
+
+    Attributes
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    targets : ndarray of shape (n,) or (n, K)
+        -1 and 1, or indicators.
+    offset : float or ndarray of shape (K,)
+    weight : ndarray of shape (n,)
+    loss : class of `_losses`
+    share : ndarray of shape (K,)
+        Of the classes.
+    """
+
+    X: object
+    targets: np.ndarray
+    offset: object
+    weight: np.ndarray
+    loss: type
+    share: np.ndarray
+
+    @property
+    def share_of_rows(self):
+        return self.weight / self.weight.sum()
+
+    def response(self):
+        """Return indicators of the classes minus their shares, (n, 1) or (n, K)."""
+        if self.targets.ndim == 2:
+            return (self.targets > 0.0) - self.share
+        return (0.5 * (self.targets + 1.0) - self.share[1])[:, None]
+
+    def working_scale(self, curvature):
+        """Return what the response is to be multiplied by: -phi'(y, offset) / m.
+
+        phi' at the offset is (p - [y = 1]) for log losses, and that divided by
+        sqrt(p (1 - p)) for the exponential one.
+        """
+        scale = 1.0
+        if self.loss.link == 2.0:
+            scale = 1.0 / np.sqrt(self.share[0] * self.share[1])
+        return scale / curvature
+
+
+@dataclass
+class _State:
+    """A problem in coordinates."""
+
+    problem: _Problem
+    basis: object
+    psi: np.ndarray
+    mu: np.ndarray
+    step: float
+    spectrum: Spectrum
+    held_out: tuple | None
+    rows: Rows
+
+    def __post_init__(self):
+        if self.held_out is not None:
+            K = self.rows.to_others(self.held_out[0], self.basis.landmarks)
+            self.features = K @ self.basis.modes[:, : self.psi.shape[1]]
+
+    def leave_one_out(self, stage, *, mean_curvature):
+        """Return the approximate leave-one-out loss at a stage."""
+        problem, f = self.problem, stage.values
+        if f is None:
+            f = problem.offset + self.psi @ stage.theta
+        return _class_stopping.leave_one_out(
+            problem.loss, self.psi, self.mu, problem.targets, f, stage,
+            problem.share_of_rows, problem.weight.sum(),
+            mean_curvature=mean_curvature,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A path that was walked, and where it is stopped."""
+
+    state: _State
+    path: np.ndarray
+    chosen: int
+    stages: list
+    curvature: float
+    noise: float
+    has_criterion: bool
+    shown: np.ndarray | None = None
+
+    @property
+    def stage(self):
+        return self.stages[self.chosen]

@@ -1,0 +1,226 @@
+"""The picture of a path and of where it was stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skbounds.kernel_boost._radius import theory_time
+
+
+class StoppingPathDisplay:
+    """The criterion and the degrees of freedom along a boosting path.
+
+    Use `from_estimator` to make one.
+
+    Read more in the :ref:`User Guide <kernel_boost>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    times : ndarray of shape (n_times,)
+        Numbers of steps.
+    criterion : ndarray of shape (n_times,) or None
+        What the stopping rule minimises.
+    train_loss : ndarray of shape (n_times,)
+        Mean loss on the training rows.
+    df : ndarray of shape (n_times,)
+        Degrees of freedom.
+    stopping_time : int
+        Where the path was stopped.
+    theory_time : int, default=None
+        Where the critical radius says to stop.
+    critical_radius : float, default=None
+        The critical radius.
+    name : str, default="criterion"
+        Name of the criterion.
+    held_out : ndarray of shape (n_times,), default=None
+        Mean loss on other rows.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the last plot.
+    df_ax_ : matplotlib Axes
+        Axes of the degrees of freedom.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    EarlyStoppedKernelBoost : What the picture is about.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbounds.kernel_boost import EarlyStoppedKernelBoost, StoppingPathDisplay
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = EarlyStoppedKernelBoost(random_state=0).fit(X, y)
+    >>> display = StoppingPathDisplay.from_estimator(model, plot=False)
+    >>> display.stopping_time == model.n_iter_
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        times,
+        criterion,
+        train_loss,
+        df,
+        stopping_time,
+        theory_time=None,
+        critical_radius=None,
+        name="criterion",
+        held_out=None,
+    ):
+        self.times = times
+        self.criterion = criterion
+        self.train_loss = train_loss
+        self.df = df
+        self.stopping_time = stopping_time
+        self.theory_time = theory_time
+        self.critical_radius = critical_radius
+        self.name = name
+        self.held_out = held_out
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        output=0,
+        plot=True,
+        ax=None,
+    ):
+        """Show the path of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : EarlyStoppedKernelBoost or EarlyStoppedKernelBoostClassifier
+            Fitted.
+        X, y : array-like, default=None
+            Other rows, whose mean loss along the path is shown too: half of the squared
+            error, or the log loss.
+        output : int, default=0
+            Which of several outputs.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : StoppingPathDisplay
+            The display.
+        """
+        check_is_fitted(estimator)
+        if (X is None) != (y is None):
+            raise ValueError("X and y are given together, or neither of them.")
+        path = estimator.stopping_path_
+        pick = lambda values: values if np.ndim(values) < 2 else values[:, output]
+        one = lambda value: value if np.ndim(value) == 0 else value[output]
+        radius = one(estimator.critical_radius_)
+        theory = theory_time(
+            radius, estimator.step_size_, estimator._path_["curvature"]
+        )
+        held_out = None
+        if X is not None:
+            held_out = _held_out(estimator, X, y, path["t"], output)
+        criterion = path["criterion"]
+        params = estimator._params_
+        display = cls(
+            times=path["t"],
+            criterion=None if criterion is None else pick(criterion),
+            train_loss=pick(path["train_loss"]),
+            df=path["df"],
+            stopping_time=int(one(estimator.n_iter_)),
+            theory_time=theory if np.isfinite(theory) else None,
+            critical_radius=float(radius),
+            name=f'criterion of stopping="{params["stopping"]}"',
+            held_out=held_out,
+        )
+        return display.plot(ax=ax) if plot else display
+
+    def plot(self, ax=None):
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : StoppingPathDisplay
+            The display.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots()
+        lines = ax.plot(self.times, self.train_loss, color="0.6", label="training loss")
+        shown = [self.train_loss]
+        if self.criterion is not None:
+            finite = np.isfinite(self.criterion)
+            lines += ax.plot(
+                self.times[finite], self.criterion[finite], color="C0", label=self.name
+            )
+            shown.append(self.criterion[finite])
+        if self.held_out is not None:
+            lines += ax.plot(
+                self.times, self.held_out, color="C2", label="loss on other rows"
+            )
+            shown.append(self.held_out)
+        lines.append(
+            ax.axvline(
+                self.stopping_time,
+                color="C3",
+                label=f"stopped: T = {self.stopping_time}",
+            )
+        )
+        if self.theory_time is not None:
+            text = (
+                f"theory: T = {self.theory_time}, "
+                f"$\\delta_n$ = {self.critical_radius:.2g}"
+            )
+            lines.append(
+                ax.axvline(self.theory_time, color="C1", linestyle="--", label=text)
+            )
+        ax.set_xscale("log")
+        # Near interpolation the criterion may be huge.
+        start = max(values[0] for values in shown if len(values))
+        low = min(values.min() for values in shown if len(values))
+        ax.set_ylim(low - 0.05 * (start - low), start + 0.25 * (start - low) + 1e-12)
+        ax.set_xlabel("number of steps")
+        ax.set_ylabel("loss")
+        df_ax = ax.twinx()
+        lines += df_ax.plot(
+            self.times, self.df, color="C4", linestyle=":", label="degrees of freedom"
+        )
+        df_ax.set_ylabel("degrees of freedom")
+        df_ax.set_ylim(bottom=0.0)
+        ax.legend(handles=lines, fontsize="small")
+        self.ax_, self.df_ax_, self.figure_ = ax, df_ax, ax.figure
+        return self
+
+
+def _held_out(estimator, X, y, times, output):
+    """Return the mean loss of other rows at some times."""
+    whole = np.unique(times)
+    y = np.asarray(y)
+    losses = []
+    if hasattr(estimator, "classes_"):
+        codes = np.searchsorted(estimator.classes_, y)
+        for p in estimator.staged_predict_proba(X, whole):
+            own = p[np.arange(len(codes)), codes]
+            losses.append(-np.log(np.maximum(own, 1e-300)).mean())
+    else:
+        y = y.reshape(len(y), -1)[:, output]
+        for values in estimator.staged_predict(X, whole):
+            values = values.reshape(len(y), -1)[:, output]
+            losses.append(0.5 * np.mean((values - y) ** 2))
+    return np.array(losses)[np.searchsorted(whole, times)]

@@ -1,0 +1,161 @@
+"""Kernel matrices of rows, by scikit-learn's names and one more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils.extmath import row_norms
+
+NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "precomputed"}))
+# Kernels whose gamma is worth a search.
+WITH_WIDTH = ("rbf", "laplacian")
+# Kernels that need features that are not negative.
+POSITIVE = ("chi2", "additive_chi2", "sobolev")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters.
+
+    Attributes
+    ----------
+    kernel : str or callable
+    gamma, degree, coef0 : float or None
+    kernel_params : dict or None
+        Of a callable.
+    """
+
+    kernel: object
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict | None = None
+
+    def __call__(self, X, Y):
+        """Return the kernel matrix of two sets of rows."""
+        if callable(self.kernel):
+            return pairwise_kernels(
+                X, Y, metric=self.kernel, **(self.kernel_params or {})
+            )
+        if self.kernel == "rbf" and not (issparse(X) or issparse(Y)):
+            # Centred: distances are differences of products.
+            center = Y.mean(axis=0)
+            X, Y = X - center, Y - center
+            squares = row_norms(X, squared=True), row_norms(Y, squared=True)
+            return _rbf(X, Y, *squares, self.gamma)
+        if self.kernel == "sobolev":
+            result = np.ones((X.shape[0], Y.shape[0]))
+            for x, y in zip(X.T, Y.T, strict=True):
+                result *= 1.0 + np.minimum.outer(x, y)
+            return result
+        return pairwise_kernels(
+            X, Y, metric=self.kernel, filter_params=True,
+            gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+        )  # fmt: skip
+
+    def diagonal(self, X):
+        """Return k(x, x) of rows."""
+        if self.kernel in ("rbf", "laplacian", "chi2"):
+            return np.ones(X.shape[0])
+        if self.kernel == "sobolev":
+            return np.prod(1.0 + X, axis=1)
+        if self.kernel in ("linear", "poly", "polynomial", "sigmoid"):
+            products = row_norms(X, squared=True)
+            if self.kernel == "linear":
+                return products
+            gamma = 1.0 / X.shape[1] if self.gamma is None else self.gamma
+            shifted = gamma * products + self.coef0
+            if self.kernel == "sigmoid":
+                return np.tanh(shifted)
+            return shifted**self.degree
+        rows = range(X.shape[0])
+        return np.array([self(X[[i]], X[[i]])[0, 0] for i in rows])
+
+
+class Rows:
+    """Training rows, and the kernel matrices of any of them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : {ndarray, sparse matrix} of shape (n, d)
+        The kernel matrix for ``kernel="precomputed"``.
+    """
+
+    def __init__(self, kernel, X):
+        self.kernel, self.X = kernel, X
+        self.precomputed = kernel.kernel == "precomputed"
+        # Thousands of small blocks: the checks of pairwise_kernels would take longer
+        # than the kernel itself.
+        self.norms = None
+        if kernel.kernel == "rbf" and not issparse(X):
+            self._center = X.mean(axis=0)
+            self.X = X - self._center
+            self.norms = row_norms(self.X, squared=True)
+
+    def __len__(self):
+        return self.X.shape[0]
+
+    def block(self, rows, others):
+        """Return the kernel matrix of two sets of row numbers."""
+        if self.precomputed:
+            return self.X[rows][:, others]
+        if self.norms is None:
+            return self.kernel(self.X[rows], self.X[others])
+        return _rbf(
+            self.X[rows], self.X[others], self.norms[rows], self.norms[others],
+            self.kernel.gamma,
+        )  # fmt: skip
+
+    def gram(self):
+        """Return the whole kernel matrix."""
+        if self.precomputed:
+            return self.X
+        gram = self.kernel(self.X, self.X)
+        if self.kernel.kernel == "rbf":
+            np.fill_diagonal(gram, 1.0)
+        return 0.5 * (gram + gram.T)
+
+    def diagonal(self):
+        """Return k(x_i, x_i)."""
+        if self.precomputed:
+            return self.X.diagonal().copy()
+        return self.kernel.diagonal(self.X)
+
+    def take(self, rows):
+        """Return some rows; of a kernel matrix, the rows and columns."""
+        X = self.X[np.ix_(rows, rows)] if self.precomputed else self.X[rows]
+        return Rows(self.kernel, X)
+
+    def to_others(self, X, rows):
+        """Return the kernel matrix of new rows and some of these."""
+        if self.precomputed:
+            return X[:, rows]
+        if self.norms is not None:
+            # Centred here.
+            X = X - self._center
+        return self.kernel(X, self.X[rows])
+
+
+def _rbf(X, Y, squares_X, squares_Y, gamma):
+    gaps = X @ (-2.0 * Y.T)
+    gaps += squares_X[:, None]
+    gaps += squares_Y
+    np.maximum(gaps, 0.0, out=gaps)
+    gaps *= -gamma
+    return np.exp(gaps, out=gaps)
+
+
+def scale_gamma(X, weight):
+    """Return 1 / (d Var X), with the weighted variance of all entries; 1 for none."""
+    share = weight / weight.sum()
+    if issparse(X):
+        mean = (share @ X).mean()
+        variance = (share @ X.multiply(X)).mean() - mean**2
+    else:
+        mean = (share @ X).mean()
+        variance = (share @ (X - mean) ** 2).mean()
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0

@@ -1,0 +1,612 @@
+"""Kernel boosting with the squared loss that knows when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import fit_from_scratch
+from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
+from skbounds.kernel_boost import _chain, _solvers
+from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._counts import split_counts
+from skbounds.kernel_boost._kernels import Rows
+from skbounds.kernel_boost._leave_one_out import leave_one_out_criterion
+from skbounds.kernel_boost._selection import (
+    StoppingOptions,
+    choose_times,
+    describe,
+)
+from skbounds.kernel_boost._solutions import (
+    ChainSolution,
+    SpectralSolution,
+    chain_stages,
+    spectral_stages,
+)
+from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
+
+
+class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
+    r"""Kernel boosting with the squared loss that knows when to stop.
+
+    Functional gradient descent in the reproducing kernel Hilbert space,
+    f <- f - alpha K (f - y), is followed in closed form along the eigenvectors of the
+    kernel matrix, and stopped where more steps would fit noise: by generalised
+    cross-validation in no more time than the path itself takes, or by the critical
+    radius of the kernel. It replaces a grid search over the penalty of kernel ridge
+    regression.
+
+    Read more in the :ref:`User Guide <kernel_boost>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "linear", "poly", "polynomial", "sigmoid", \
+            "chi2", "additive_chi2", "cosine", "sobolev", "precomputed"} or callable, \
+            default="rbf"
+        Scikit-learn's kernels, ``"precomputed"`` for kernel matrices, a callable of
+        two rows, or ``"sobolev"``: 1 + min(x, x'), the product over the features,
+        which must not be negative; with one feature its fits are splines, linear
+        between the rows.
+    gamma : {"auto", "scale"}, float or None, default="auto"
+        Width of the kernel. "auto" chooses it by the evidence of low-rank fits on a
+        grid around one over the median (squared) distance of rows, for the kernels
+        "rbf" and "laplacian", and takes one over the number of features for others;
+        it is not what ``SVC`` calls "auto". "scale" is one over the number of features
+        times the variance of X, as in ``SVC``; None is one over the number of features.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Parameters of a callable kernel.
+    learning_rate : float, default=1.0
+        Step size in units of the largest one at which no component of the targets
+        overshoots, one over the
+        largest eigenvalue of the normalised kernel matrix. The stopped fit
+        hardly depends on it.
+    step_size : float, default=None
+        The constant step size alpha of (3.9) instead.
+    stopping : {"gcv", "cp", "loo", "aicc", "discrepancy", "theory", "validation"} \
+            or None, default="gcv"
+        When to stop. "gcv": least generalised cross-validation, with the degrees of
+        freedom and `df_margin` times their root. "cp": Mallows' Cp. "loo": the exact
+        leave-one-out error (of all eigenvectors; an approximation beyond 1000 steps).
+        "aicc": the corrected information criterion. "discrepancy": once the residual
+        is as small as the noise. "theory": floor(1 / (alpha delta_n^2)) with the
+        critical radius delta_n. "validation": least loss on held-out rows. None: after
+        exactly `max_iter` steps.
+    df_margin : float, default=1.0
+        Standard deviations of the degrees of freedom by which "gcv" raises them.
+    noise : float, default=None
+        Standard deviation of the noise. None estimates it.
+    norm : float, default=None
+        Hilbert norm of the true function. None estimates it.
+    max_iter : int, default=None
+        Largest stopping time; the stopping time itself for ``stopping=None``. None is
+        no limit, or 10 000 for the plain iteration.
+    average : bool, default=False
+        Take the average of the iterates, which the theorem is about, instead of the
+        last one, which is no worse in practice.
+    fit_intercept : bool, default=True
+        Start from the best constant instead of 0.
+    solver : {"auto", "lowrank", "banded", "eigh", "gd"}, default="auto"
+        "eigh" computes all eigenvectors, "lowrank" those of a partial Cholesky factor
+        with random pivots, as large as it takes, "banded" is exact for one feature and
+        ``kernel="sobolev"`` in O(n log n), "gd" takes the steps one by one. "auto" is
+        "banded" where it can be, "eigh" up to 500 rows and for "loo", else
+        "lowrank".
+    max_rank : int, default=512
+        Largest number of landmarks of "lowrank".
+    rank_tol : float, default=0.1
+        The rank is large enough once the degrees of freedom that may be missing are at
+        most this share of those that were found.
+    rank_gain_tol : float, default=0.005
+        From rank 128 on, it is also large enough once doubling it improved the
+        criterion by less than this share. 0 relies on `rank_tol` alone.
+    validation_fraction : float, default=0.1
+        Share of the rows that ``stopping="validation"`` holds out.
+    n_iter_no_change : int, default=10
+        Times of the path without improvement after which ``stopping="validation"`` is
+        content.
+    random_state : int, RandomState instance or None, default=None
+        Seed for landmarks, the subsample that gamma is chosen on and the validation
+        rows. Nothing is random with up to 500 rows and given gamma, nor with one
+        feature and ``kernel="sobolev"``.
+    verbose : int, default=0
+        Print the ranks that are tried.
+
+    Attributes
+    ----------
+    n_iter_ : int or ndarray of shape (n_outputs,)
+        The stopping time T; as large as 1e9 for smooth kernels.
+    step_size_ : float
+        The step size alpha.
+    gamma_ : float
+        The kernel's gamma.
+    gamma_path_ : dict or None
+        ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
+        the search for gamma.
+    noise_, norm_ : float or ndarray of shape (n_outputs,)
+        Noise and Hilbert norm, given or estimated.
+    critical_radius_ : float or ndarray of shape (n_outputs,)
+        delta_n, at which the localised complexity of the kernel equals the noise: the
+        root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
+    eigenvalues_ : ndarray of shape (rank_,)
+        Of the normalised kernel matrix, decreasing, as far as the solver computes them.
+    df_ : float or ndarray of shape (n_outputs,)
+        Degrees of freedom of the fit, without the intercept.
+    rank_ : int
+        Number of eigenvalues.
+    landmark_indices_ : ndarray of shape (n_landmarks,)
+        Rows that the fit is made of.
+    residual_trace_ : float
+        What the landmarks miss of the trace of the normalised kernel matrix.
+    missing_df_ : float
+        Upper bound of the degrees of freedom that are missing therefore.
+    filter_error_ : float
+        Largest error of the rational filter of "banded".
+    dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_outputs)
+        Coefficients of the landmarks.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        The constant that boosting starts from.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
+        The landmarks; the kernel matrix for ``kernel="precomputed"``.
+    stopping_path_ : dict
+        ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
+        ``"train_loss"``: half of the mean squared residual.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    EarlyStoppedKernelBoostClassifier : The same for classes.
+    sklearn.kernel_ridge.KernelRidge : Has a penalty instead of a stopping time.
+
+    Notes
+    -----
+    Several outputs share the eigenvectors; each has a stopping time of its own.
+
+    Theorem 3 of [1]_ bounds the error of the averaged iterate by a multiple of the
+    squared critical radius for a function of norm at most one, known noise and a step
+    size that is small enough. "theory" uses its rate without its constants.
+
+    References
+    ----------
+    .. [1] F. Yang, Y. Wei and M. Wainwright, "Early stopping for kernel boosting
+       algorithms: a general analysis with localized complexities", IEEE Transactions
+       on Information Theory 65, 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from skbounds.kernel_boost import EarlyStoppedKernelBoost
+    >>> X, y = make_friedman1(300, noise=1.0, random_state=0)
+    >>> model = EarlyStoppedKernelBoost(random_state=0).fit(X[:200], y[:200])
+    >>> print(f"{model.score(X[200:], y[200:]):.2f}")
+    0.88
+    """
+
+    _parameter_constraints: dict = {
+        **BaseKernelBoost._parameter_constraints,
+        "stopping": [
+            StrOptions(
+                {"gcv", "cp", "loo", "aicc", "discrepancy", "theory", "validation"}
+            ),
+            None,
+        ],
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        gamma="auto",
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        learning_rate=1.0,
+        step_size=None,
+        stopping="gcv",
+        df_margin=1.0,
+        noise=None,
+        norm=None,
+        max_iter=None,
+        average=False,
+        fit_intercept=True,
+        solver="auto",
+        max_rank=512,
+        rank_tol=0.1,
+        rank_gain_tol=0.005,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        random_state=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.learning_rate = learning_rate
+        self.step_size = step_size
+        self.stopping = stopping
+        self.df_margin = df_margin
+        self.noise = noise
+        self.norm = norm
+        self.max_iter = max_iter
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_rank = max_rank
+        self.rank_tol = rank_tol
+        self.rank_gain_tol = rank_gain_tol
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_from_scratch
+    def fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+    ):
+        """Fit the path and stop it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers of times that rows count: whole weights equal repetition.
+        X_val, y_val : array-like, default=None
+            Validation rows for ``stopping="validation"``. Without them a share of the
+            training rows is held out, and all are fitted in the end, for the learning
+            time that was found.
+        sample_weight_val : array-like of shape (n_val_samples,), default=None
+            Weights of the validation rows.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        self._check_stopping(X_val, y_val, sample_weight_val)
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._accepts_sparse(), dtype=np.float64,
+            multi_output=True, y_numeric=True,
+        )  # fmt: skip
+        self._check_domain(X)
+        self._check_gram(X)
+        X, y, weight, kept = self._keep(X, y, sample_weight)
+        if self.stopping == "loo" and (weight != weight[0]).any():
+            raise ValueError(
+                "stopping='loo' leaves rows out, which weights that are numbers of "
+                "rows cannot say; give equal weights, or another rule."
+            )
+        one_output = y.ndim == 1
+        targets = y.reshape(len(y), -1).astype(np.float64)
+        rng = self._rng()
+        plain = self.solver == "gd" and self.max_iter is None
+        options = StoppingOptions(
+            stopping=self.stopping,
+            df_margin=self.df_margin,
+            noise=self.noise,
+            norm=self.norm,
+            max_iter=LONGEST_PLAIN if plain else self.max_iter,
+            patience=self.n_iter_no_change,
+            n_offset=int(self.fit_intercept),
+        )
+        held_out = None
+        if X_val is not None:
+            held_out = self._check_validation(X_val, y_val, sample_weight_val, y)
+        train = np.arange(len(y))
+        train_weight = weight
+        if self.stopping == "validation" and held_out is None:
+            train_weight, rest = split_counts(weight, self.validation_fraction, rng)
+            train, others = np.flatnonzero(train_weight), np.flatnonzero(rest)
+            if not len(train) or not len(others):
+                raise ValueError(
+                    "stopping='validation' needs a training and a validation row; got "
+                    f"n_samples={len(y)} and validation_fraction="
+                    f"{self.validation_fraction}."
+                )
+            part = (
+                X[np.ix_(others, train)] if self.kernel == "precomputed" else X[others]
+            )
+            held_out = part, targets[others], rest[others]
+        problem = self._problem(
+            self._rows_of(X, train), targets[train], train_weight[train], options
+        )
+        kernel, gamma_path = self._choose_kernel(
+            problem.X, problem.centred, problem.weight, rng
+        )
+        solution, choice = self._solve(problem, kernel, rng, held_out=held_out)
+        if held_out is not None and X_val is None:
+            everything = self._problem(X, targets, weight, options)
+            solution, choice = self._solve_again(
+                everything, kernel, rng, solution, choice, problem.weight.sum()
+            )
+            problem, train = everything, np.arange(len(y))
+        self._store(solution, choice, kernel, problem, X, kept, one_output)
+        self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        self._warn_of_limit(self.n_iter_)
+        return self
+
+    def predict(self, X):
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self)
+        if "knots" not in self._path_:
+            return self._at_landmarks(X, self.dual_coef_) + self.intercept_
+        values = _chain.evaluate_chain(
+            self._path_["knots"], self._path_["values"], self._check_rows(X)[:, 0]
+        )
+        return self._shaped(values) + self.intercept_
+
+    def staged_predict(self, X, t=None):
+        """Predict at several stopping times.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+        t : array-like of shape (n_times,), default=None
+            Increasing whole numbers of steps. None: the times of ``stopping_path_`` up
+            to the stopping time (the longest one with several outputs), and this.
+
+        Yields
+        ------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions, all outputs at the same time.
+        """
+        times = self._check_times(t)
+        state = self._path_
+        n_outputs = state["means" if "knots" in state else "slopes"].shape[1]
+        times = np.repeat(times[:, None], n_outputs, axis=1)
+        if "knots" in state:
+            x = self._check_rows(X)[:, 0]
+            stages = chain_stages(state, x, times)
+        else:
+            features = self._at_landmarks(X, state["modes"])
+            stages = spectral_stages(state, features, times)
+        for values in stages:
+            yield self._shaped(values) + self.intercept_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _shaped(self, values):
+        """Return one column as a vector where y was one."""
+        return values[:, 0] if np.ndim(self.intercept_) == 0 else values
+
+    def _problem(self, X, targets, weight, options):
+        offset = np.zeros(targets.shape[1])
+        if self.fit_intercept:
+            offset = np.average(targets, axis=0, weights=weight)
+        return _Problem(X, targets, offset, weight, options)
+
+    def _check_validation(self, X_val, y_val, sample_weight_val, y):
+        X_val = self._check_rows(X_val)
+        y_val = check_array(
+            y_val, ensure_2d=False, dtype=np.float64, input_name="y_val"
+        )
+        check_consistent_length(X_val, y_val)
+        if y_val.shape[1:] != y.shape[1:]:
+            raise ValueError(
+                f"y_val must have the outputs of y, of shape {y.shape[1:]} a row; got "
+                f"{y_val.shape[1:]}."
+            )
+        weight = check_sample_weight(sample_weight_val, X_val)
+        return X_val, y_val.reshape(len(y_val), -1), weight
+
+    def _choose_solver(self, n_rows, n_features):
+        line = self.kernel == "sobolev" and n_features == 1
+        plain = not self.average and self.stopping != "loo"
+        if self.solver == "auto":
+            if line and plain and self.learning_rate <= 1.0 and not self.step_size:
+                return "banded"
+            few = n_rows <= FEW_ROWS or self.stopping == "loo"
+            return "eigh" if few else "lowrank"
+        if self.solver == "banded" and not (line and plain):
+            raise ValueError(
+                "solver='banded' is for one feature, kernel='sobolev', the last "
+                "iterate (average=False) and other rules than stopping='loo'; got "
+                f"n_features={n_features}, kernel={self.kernel!r}, "
+                f"average={self.average} and stopping={self.stopping!r}."
+            )
+        if self.solver == "lowrank" and self.stopping == "loo":
+            raise ValueError(
+                "stopping='loo' needs all eigenvectors: choose solver='eigh' or 'gd'."
+            )
+        return self.solver
+
+    def _solve(self, problem, kernel, rng, *, held_out=None, choose=None, rank=None):
+        """Return the solution, and where the path is stopped.
+
+        Parameters
+        ----------
+        problem : _Problem
+        kernel : Kernel
+        rng : Generator
+        held_out : tuple or None
+            Validation rows, targets and weights.
+        choose : callable or None
+            ``choose(path)`` instead of the stopping rule.
+        rank : int or None
+            Rank of the factor that is wanted.
+        """
+        n, n_features = problem.X.shape
+        solver = self._choose_solver(n, n_features)
+
+        def stop(solution):
+            path = solution.path
+            if choose is not None:
+                return choose(path)
+            loss = None
+            if held_out is not None:
+                loss = solution.held_out_loss(*held_out, problem.offset)
+            left_out = None
+            if self.stopping == "loo":
+                left_out = lambda times: leave_one_out_criterion(
+                    solution.basis, problem.targets, path.step_size, times,
+                    with_offset=self.fit_intercept,
+                )  # fmt: skip
+            return choose_times(path, problem.options, left_out=left_out, held_out=loss)
+
+        if solver == "banded":
+            solution = self._solve_chain(problem)
+            return solution, stop(solution)
+        rows = Rows(kernel, problem.X)
+        if solver != "lowrank":
+            basis = _solvers.full_basis(rows.gram(), problem.weight)
+            self._warn_of_width(basis, n)
+            solution = self._spectral(basis, rows, problem, plain=solver == "gd")
+            return solution, stop(solution)
+
+        def judge(basis):
+            solution = self._spectral(basis, rows, problem)
+            choice = stop(solution)
+            reach = solution.path.step_size * choice.times.max()
+            if rank is not None:
+                reach = 0.0 if len(basis.landmarks) >= rank else np.inf
+            return (solution, choice), reach, choice.df, choice.criterion
+
+        basis, found = self._grow(
+            rows, problem.weight, problem.centred, rng, judge, streams=True
+        )
+        self._warn_of_width(basis, n)
+        return found
+
+    def _spectral(self, basis, rows, problem, *, plain=False):
+        largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 0.0
+        step = self._step(largest)
+        spectrum = Spectrum(basis, problem.centred, problem.weight.sum())
+        path = SpectralPath(spectrum, step, average=self.average)
+        return SpectralSolution(basis, path, rows, problem.centred, plain=plain)
+
+    def _solve_chain(self, problem):
+        x = problem.X[:, 0]
+        chain = _chain.make_chain(x, problem.centred, problem.weight)
+        largest = _chain.largest_eigenvalue(chain)
+        step = self._step(largest)
+        if step > 1.0 / largest * (1.0 + 1e-12):
+            raise ValueError(
+                f"solver='banded' needs steps of at most 1 / mu_1 = {1.0 / largest:.6g}"
+                f"; got {step:.6g} by step_size={self.step_size} and learning_rate="
+                f"{self.learning_rate}. Choose solver='eigh' or 'lowrank'."
+            )
+        first = np.unique(x, return_index=True)[1]
+        return ChainSolution(_chain.ChainPath(chain, step), first)
+
+    def _step(self, largest):
+        self._check_step(1.0, largest)
+        if self.step_size is not None:
+            return float(self.step_size)
+        return self.learning_rate / largest if largest > 0.0 else self.learning_rate
+
+    def _solve_again(self, problem, kernel, rng, before, chosen, n_train):
+        """Fit all rows for the learning time that was chosen on a part of them."""
+        eta = before.path.step_size * problem.weight.sum() / n_train
+
+        def choose(path):
+            steps = lambda times: np.maximum(
+                1.0, np.round(times * eta / path.step_size)
+            )
+            times = steps(chosen.times)
+            if self.max_iter is not None:
+                times = np.minimum(times, self.max_iter)
+            found = replace(chosen.path, times=steps(chosen.path.times))
+            return describe(path, times, found, problem.options)
+
+        return self._solve(
+            problem, kernel, rng, choose=choose, rank=len(before.landmarks)
+        )
+
+    def _store(self, solution, choice, kernel, problem, X, kept, one_output):
+        pick = (lambda values: values[0]) if one_output else (lambda values: values)
+        times, path = choice.times, choice.path
+        dual, df = solution.dual(times), solution.df(times)
+        # A filter of dependent columns may fall short of a whole number of them.
+        self.dual_coef_ = dual[:, 0] if one_output else dual
+        self.intercept_ = float(problem.offset[0]) if one_output else problem.offset
+        self.landmark_indices_ = kept[solution.landmarks]
+        self.X_fit_ = X if kernel.kernel == "precomputed" else X[solution.landmarks]
+        self._kernel_ = kernel
+        self._path_ = solution.state()
+        if isinstance(solution, ChainSolution):
+            self._path_["values"] = solution.values(times)
+        whole = times.astype(np.int64)
+        self.n_iter_ = int(whole[0]) if one_output else whole
+        self.noise_, self.norm_ = pick(choice.noise), pick(choice.norm)
+        self.critical_radius_ = pick(choice.radius)
+        self.df_ = pick(df)
+        self.step_size_ = solution.path.step_size
+        self.eigenvalues_ = solution.eigenvalues
+        self.rank_ = len(solution.eigenvalues)
+        self.residual_trace_ = float(solution.residual_trace)
+        self.missing_df_ = float(self.step_size_ * times.max() * self.residual_trace_)
+        self.filter_error_ = float(solution.filter_error)
+        column = (
+            (lambda values: values[:, 0]) if one_output else (lambda values: values)
+        )
+        self.stopping_path_ = {
+            "t": path.times,
+            "criterion": None if path.criterion is None else column(path.criterion),
+            "df": path.df,
+            "train_loss": column(0.5 * path.rss),
+        }
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Rows and targets to fit.
+
+    Attributes
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    targets : ndarray of shape (n, m)
+    offset : ndarray of shape (m,)
+    weight : ndarray of shape (n,)
+    options : StoppingOptions
+    """
+
+    X: object
+    targets: np.ndarray
+    offset: np.ndarray
+    weight: np.ndarray
+    options: StoppingOptions
+
+    @property
+    def centred(self):
+        return self.targets - self.offset

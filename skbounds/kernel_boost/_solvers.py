@@ -1,0 +1,279 @@
+"""Coordinates in which boosting acts on each component of the targets by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from skbounds._base import warn_user
+from skbounds._blocks import row_blocks
+from skbounds.kernel_boost._factor import KernelFactor
+
+# Eigenvalues below this share of the largest, times their number, are rounding.
+_ROUNDING = 1e-15
+# More negative than this share of the largest: the kernel is not positive definite.
+_INDEFINITE = 1e-8
+# Rows of a chunk of the factor.
+_CHUNK = 4096
+# Rows per column of the factor that the pivots of a streamed one are chosen from.
+_ROWS_PER_PIVOT, _FEWEST_ROWS = 10, 4000
+
+
+@dataclass
+class Basis:
+    """Coordinates Psi of the rows with Psi' diag(w / W) Psi = diag(mu).
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (r,)
+        mu, of D^(1/2) G D^(1/2) / W, decreasing.
+    modes : ndarray of shape (n_landmarks, r)
+        f = Psi theta has the dual coefficients modes @ theta.
+    landmarks : ndarray of int of shape (n_landmarks,)
+    residual_trace : float
+        tr(K - K_hat).
+    share : ndarray of shape (n,)
+        w / W.
+    coordinates : callable
+        ``coordinates(used)`` returns the first columns of Psi, all by default.
+    project : callable
+        ``project(targets)`` is Psi' diag(w / W) targets.
+    """
+
+    eigenvalues: np.ndarray
+    modes: np.ndarray
+    landmarks: np.ndarray
+    residual_trace: float
+    share: np.ndarray
+    coordinates: object
+    project: object
+
+    def coefficients(self, targets):
+        """Return b = U' s with s = sqrt(w / W) targets: (r, m)."""
+        return self.project(targets) / np.sqrt(self.eigenvalues)[:, None]
+
+
+def full_basis(gram, weight) -> Basis:
+    """Return the basis of all eigenvectors of the kernel matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+    weight : ndarray of shape (n,)
+    """
+    share = weight / weight.sum()
+    root = np.sqrt(share)
+    mu, U = linalg.eigh(root[:, None] * gram * root, check_finite=False, driver="evd")
+    mu, U = mu[::-1], U[:, ::-1]
+    check_definite(mu)
+    kept = mu > len(mu) * _ROUNDING * max(mu[0], 0.0)
+    mu, U = mu[kept], U[:, kept]
+    scaled = U * np.sqrt(mu)
+    return Basis(
+        mu,
+        root[:, None] * U / np.sqrt(mu),
+        np.arange(len(weight)),
+        0.0,
+        share,
+        lambda used=None: scaled[:, :used] / root[:, None],
+        lambda targets: scaled.T @ (root[:, None] * targets),
+    )
+
+
+def check_definite(eigenvalues):
+    """Refuse kernels that are not positive semidefinite."""
+    largest, least = eigenvalues[0], eigenvalues[-1]
+    if least < -_INDEFINITE * max(largest, 0.0) and least < -1e-300:
+        raise ValueError(
+            "the kernel matrix is not positive semidefinite: its eigenvalues go from "
+            f"{least:.3g} to {largest:.3g}."
+        )
+
+
+class Columns:
+    """Products of a factor F with weights and targets, for F of each rank.
+
+    Leading columns of F are the factor of smaller rank, so that a product for the
+    largest rank serves all.
+
+    Parameters
+    ----------
+    factor : KernelFactor
+        Of all rows.
+    weight : ndarray of shape (n,)
+    """
+
+    def __init__(self, factor, weight):
+        self.factor = factor
+        self.share = weight / weight.sum()
+        self.equal = bool((weight == weight[0]).all())
+        self.gram = np.empty((0, 0))
+
+    @property
+    def rank(self):
+        return self.factor.rank
+
+    @property
+    def pivots(self):
+        return self.factor.pivots
+
+    @property
+    def residual_trace(self):
+        return float(self.share @ self.factor.residual)
+
+    @property
+    def complete(self):
+        return self.factor.exhausted or self.factor.rank >= self.factor.max_rank
+
+    def grow(self, rank):
+        """Add columns to the factor, and what they add to F'F."""
+        done = self.factor.rank
+        self.factor.grow(rank)
+        F = self.factor.factor
+        gram = np.zeros((F.shape[1], F.shape[1]))
+        gram[:done, :done] = self.gram
+        for rows in row_blocks(len(F), _CHUNK):
+            part = F[rows]
+            if self.equal:
+                scaled = part[:, done:]
+            else:
+                scaled = part[:, done:] * self.share[rows, None]
+            gram[:, done:] += part.T @ scaled
+        if self.equal:
+            gram[:, done:] *= self.share[0]
+        gram[done:, :done] = gram[:done, done:].T
+        self.gram = gram
+
+    def triangle(self):
+        return self.factor.factor[self.factor.pivots]
+
+    def project(self, targets):
+        return self.factor.factor.T @ (self.share[:, None] * targets)
+
+    def times(self, matrix):
+        return self.factor.factor @ matrix
+
+
+class StreamedColumns:
+    """As `Columns`, for factors that do not fit into memory.
+
+    The pivots are those of a factor of some of the rows. One pass over all rows, block
+    by block, finds the products for the largest rank.
+
+    Parameters
+    ----------
+    rows : Rows
+    weight : ndarray of shape (n,)
+    targets : ndarray of shape (n, m)
+    max_rank : int
+    rng : Generator
+    """
+
+    def __init__(self, rows, weight, targets, max_rank, rng):
+        n = len(weight)
+        self.share = weight / weight.sum()
+        size = min(n, max(_FEWEST_ROWS, _ROWS_PER_PIVOT * max_rank))
+        some = np.sort(rng.choice(n, size, replace=False, p=self.share))
+        few = rows.take(some)
+        factor = KernelFactor(
+            few.block, few.diagonal(), np.ones(len(some)), max_rank, rng
+        )
+        factor.grow(max_rank)
+        self.factor, r = factor, factor.rank
+        self._pivots, self._triangle = some[factor.pivots], factor.triangle()
+        self.max_rank, self.rank = r, 0
+        gram, sums = np.zeros((r, r)), np.zeros((r, targets.shape[1]))
+        # What is left of the trace, after as many columns.
+        left = np.zeros(r + 1)
+        diagonal = rows.diagonal()
+        left[0] = self.share @ diagonal
+        for block in row_blocks(n, _CHUNK):
+            part = linalg.solve_triangular(
+                self._triangle, rows.block(block, self._pivots).T, lower=True
+            ).T
+            scaled = part * self.share[block, None]
+            gram += part.T @ scaled
+            sums += scaled.T @ targets[block]
+            left[1:] += (part * scaled).sum(axis=0)
+        left[1:] = left[0] - np.cumsum(left[1:])
+        self._gram, self._sums, self._left = gram, sums, np.maximum(left, 0.0)
+        self.targets = targets
+
+    @property
+    def gram(self):
+        return self._gram[: self.rank, : self.rank]
+
+    @property
+    def pivots(self):
+        return self._pivots[: self.rank]
+
+    @property
+    def residual_trace(self):
+        return float(self._left[self.rank])
+
+    @property
+    def complete(self):
+        return self.rank >= self.max_rank
+
+    def grow(self, rank):
+        self.rank = min(rank, self.max_rank)
+
+    def triangle(self):
+        return self._triangle[: self.rank, : self.rank]
+
+    def project(self, targets):
+        if targets is not self.targets:
+            raise RuntimeError("only the targets that were streamed are known")
+        return self._sums[: self.rank]
+
+
+def factor_basis(columns) -> Basis:
+    """Return the basis of F F' for a partial factor F.
+
+    Parameters
+    ----------
+    columns : Columns or StreamedColumns
+    """
+    mu, V = linalg.eigh(columns.gram, check_finite=False, driver="evd")
+    mu, V = mu[::-1], V[:, ::-1]
+    kept = mu > len(mu) * _ROUNDING * max(mu[0], 0.0)
+    mu, V = mu[kept], V[:, kept]
+    modes = linalg.solve_triangular(columns.triangle(), V, lower=True, trans="T")
+    return Basis(
+        mu,
+        modes,
+        columns.pivots.copy(),
+        columns.residual_trace,
+        columns.share,
+        lambda used=None: columns.times(V[:, :used]),
+        lambda targets: V.T @ columns.project(targets),
+    )
+
+
+def warn_of_width(eigenvalues, trace, n_samples, *, rank_one):
+    """Say where a kernel sees all rows as the same, or all as unrelated.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (r,)
+    trace : float
+        Of the whole kernel matrix, normalised.
+    n_samples : int
+        Number of rows.
+    rank_one : bool
+        Whether a kernel matrix of rank one is suspicious.
+    """
+    if n_samples < 4 or not len(eigenvalues) or trace <= 0.0:
+        return
+    if eigenvalues[0] < 2.0 * trace / n_samples:
+        warn_user(
+            "The kernel sees the rows as unrelated (its matrix is nearly diagonal): "
+            "scale the features, or choose a smaller gamma."
+        )
+    elif rank_one and trace - eigenvalues[0] < 1e-12 * trace:
+        warn_user(
+            "The kernel sees the rows as the same (its matrix is nearly of rank one): "
+            "scale the features, or choose a larger gamma."
+        )
