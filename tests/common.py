@@ -39,6 +39,23 @@ INSTANCES = {
             "error_score": "raise",
         },
     ],
+    "EarlyStoppedKernelBoost": [
+        {},
+        {"kernel": "sobolev", "stopping": "cp"},
+        {"solver": "lowrank", "stopping": "theory", "random_state": 0},
+        {"solver": "gd", "max_iter": 200, "gamma": "scale"},
+        {"stopping": "validation", "random_state": 0, "kernel": "laplacian"},
+        {"average": True, "stopping": "cp", "gamma": None},
+        {"kernel": "precomputed"},
+    ],
+    "EarlyStoppedKernelBoostClassifier": [
+        {},
+        {"loss": "exponential", "stopping": "aic", "gamma": "scale"},
+        {"solver": "gd", "max_iter": 100, "stopping": "alo"},
+        {"solver": "lowrank", "stopping": "theory", "random_state": 0},
+        {"stopping": "validation", "random_state": 0, "kernel": "poly"},
+        {"kernel": "precomputed", "loss": "exponential", "learning_rate": 0.5},
+    ],
     "SMPLogisticRegression": [
         {},
         {"method": "one-step"},
@@ -124,6 +141,11 @@ _INDEFINITE = (
     "test_svm_ensemble.test_kernel_matrices"
 )
 
+_NO_KERNEL = (
+    "{} of the kernel matrix, which makes it indefinite; see kernel_boost.test_input"
+)
+_VALIDATES = "draws validation rows: equal in law only; see kernel_boost.test_counts"
+
 # (class name, parameters that must be set) -> {check: reason}. Each reason names the
 # test that stands in for the check.
 EXPECTED_FAILURES = {
@@ -150,6 +172,34 @@ EXPECTED_FAILURES = {
         "check_decision_proba_consistency": (
             "offers no kernel matrix; see test_svm_ensemble.test_outputs_agree"
         ),
+    },
+    **{
+        (name, ("kernel", "precomputed")): {
+            "check_positive_only_tag_during_fit": _NO_KERNEL.format(
+                "shifts the entries"
+            ),
+            "check_estimators_dtypes": _NO_KERNEL.format("truncates the entries"),
+            **(
+                {
+                    f"check_{check}": "offers no kernel matrix; see "
+                    "kernel_boost.test_classifier"
+                    for check in (
+                        "decision_proba_consistency",
+                        "classifiers_one_label_sample_weights",
+                    )
+                }
+                if name.endswith("Classifier")
+                else {}
+            ),
+        }
+        for name in ("EarlyStoppedKernelBoost", "EarlyStoppedKernelBoostClassifier")
+    },
+    **{
+        (name, ("stopping", "validation")): {
+            f"check_sample_weight_equivalence_on_{kind}_data": _VALIDATES
+            for kind in ("dense", "sparse")
+        }
+        for name in ("EarlyStoppedKernelBoost", "EarlyStoppedKernelBoostClassifier")
     },
     ("FenchelYoungOnlineMultilabelClassifier", ("learner", "auto")): {
         **{
@@ -240,6 +290,8 @@ def make_data(estimator, n_samples=40, seed=0):
     signal = X[:, 0] - 0.5 * X[:, 1] + 0.5 * rng.normal(size=n_samples)
     if get_tags(estimator).input_tags.pairwise:
         X = X @ X.T
+    if get_tags(estimator).input_tags.positive_only:
+        X = np.abs(X)
     if name == "FenchelYoungOnlineMultilabelClassifier":
         return X, (X @ rng.normal(size=(3, 4)) > 0).astype(int)
     if name == "FenchelYoungOnlineRanker":

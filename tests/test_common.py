@@ -147,6 +147,11 @@ def assert_close(actual, expected):
         assert_array_equal(actual, expected)
 
 
+def _scaler(estimator):
+    """Return a scaler whose output is not negative where it must not be."""
+    return StandardScaler(with_mean=not get_tags(estimator).input_tags.positive_only)
+
+
 @by_repr(SUPERVISED)
 def test_pipeline_search_and_frozen(estimator):
     """Works in cross_val_predict, GridSearchCV, Pipeline and FrozenEstimator."""
@@ -156,7 +161,7 @@ def test_pipeline_search_and_frozen(estimator):
     out = cross_val_predict(clone(estimator), X, y, cv=3)
     assert len(out) == len(y)
     if not get_tags(estimator).input_tags.pairwise:
-        pipeline = make_pipeline(StandardScaler(), clone(estimator))
+        pipeline = make_pipeline(_scaler(estimator), clone(estimator))
         name = pipeline.steps[-1][0]
         pipeline.fit(X, y)
         grids = {
@@ -186,14 +191,14 @@ def test_metadata_routing(estimator):
     X, y = make_data(estimator)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(y))
     step = type(estimator).__name__.lower()
-    plain = make_pipeline(StandardScaler(), clone(estimator))
+    plain = make_pipeline(_scaler(estimator), clone(estimator))
     plain.fit(X, y, **{f"{step}__sample_weight": weight})
     with sklearn.config_context(enable_metadata_routing=True):
         requesting = clone(estimator).set_fit_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        scaler = _scaler(estimator).set_fit_request(sample_weight=False)
         routed = make_pipeline(scaler, requesting).fit(X, y, sample_weight=weight)
     assert_array_equal(routed.predict(X), plain.predict(X))
-    without = make_pipeline(StandardScaler(), clone(estimator)).fit(X, y)
+    without = make_pipeline(_scaler(estimator), clone(estimator)).fit(X, y)
     name = "predict_proba" if is_classifier(estimator) else "predict"
     assert not np.array_equal(getattr(plain, name)(X), getattr(without, name)(X))
 

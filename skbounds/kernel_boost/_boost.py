@@ -32,6 +32,13 @@ FEW_ROWS = 500
 LONGEST_PLAIN = 10_000
 
 
+def improvement(before, now):
+    """Return by what share a criterion has become less; inf where that is unknown."""
+    if not (np.isfinite(before) and np.isfinite(now)):
+        return np.inf
+    return (before - now) / max(abs(now), 1e-300)
+
+
 class BaseKernelBoost(SkboundsEstimator):
     """Parameters, kernels and solvers of early-stopped kernel boosting."""
 
@@ -93,6 +100,15 @@ class BaseKernelBoost(SkboundsEstimator):
     def _accepts_sparse(self):
         return False if self.kernel in ("precomputed", "sobolev") else "csr"
 
+    def _accepts(self):
+        """Return what `validate_data` is to accept, beside arrays."""
+        return {
+            "accept_sparse": self._accepts_sparse(),
+            # Scikit-learn's Manhattan distances know 32-bit indices only.
+            "accept_large_sparse": self.kernel != "laplacian",
+            "dtype": np.float64,
+        }
+
     def _check_domain(self, X):
         if self.kernel == "sobolev" and X.min(initial=0.0) < 0.0:
             raise ValueError(
@@ -102,20 +118,21 @@ class BaseKernelBoost(SkboundsEstimator):
         return X
 
     def _check_gram(self, X):
-        """Refuse what is no kernel matrix."""
+        """Return a kernel matrix without rounding errors; refuse what is none."""
         if self.kernel != "precomputed":
-            return
+            return X
         if X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix. Input is a "
                 f"{X.shape[0]}x{X.shape[1]} matrix."
             )
         difference = np.abs(X - X.T).max(initial=0.0)
-        if difference > 1e-8 * np.abs(X).max(initial=0.0):
+        if difference > _solvers.INDEFINITE * np.abs(X).max(initial=0.0):
             raise ValueError(
                 "the kernel matrix is not symmetric: entries differ from their mirror "
                 f"images by up to {difference:.3g}."
             )
+        return 0.5 * (X + X.T) if difference else X
 
     def _keep(self, X, y, sample_weight):
         """Return rows of positive weight, their targets, weights and numbers."""
@@ -151,47 +168,53 @@ class BaseKernelBoost(SkboundsEstimator):
         gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
         return make(gamma), path
 
-    def _grow(self, rows, weight, targets, rng, judge, *, streams=False):
-        """Return a basis of as many landmarks as it takes.
+    def _columns(self, rows, weight, targets, rng, *, streams=False):
+        """Return a factor of rank 0 that can grow.
 
         Parameters
         ----------
         targets : ndarray of shape (n, m)
             Centred.
-        judge : callable
-            ``judge(basis)`` returns ``(found, reach, df, criterion)``: what to keep,
-            alpha T, the degrees of freedom and the criterion's value at T.
         streams : bool
             Whether factors that are too large for memory may be streamed.
-
-        Returns
-        -------
-        basis : Basis
-        found
         """
         n, max_rank = len(rows), self.max_rank
         largest = rows.diagonal()
-        if largest.min() < -1e-8 * np.abs(largest).max():
+        if largest.min() < -_solvers.INDEFINITE * np.abs(largest).max():
             raise ValueError(
                 "the kernel is not positive semidefinite: k(x, x) is as low as "
                 f"{largest.min():.3g}."
             )
         most = memory_limit() // n
         if most >= min(max_rank, n) or not streams:
-            rank = min(max_rank, max(most, _FIRST_RANK))
+            rank = min(max_rank, max(most, _RELIABLE_RANK))
             factor = KernelFactor(rows.block, largest, weight, rank, rng)
-            columns = _solvers.Columns(factor, weight)
-        else:
-            columns = _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)
-            factor = columns.factor
-        rank, before = _FIRST_RANK, np.inf
+            return _solvers.Columns(factor, weight)
+        return _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)
+
+    def _grow(self, columns, judge, *, least=0):
+        """Return a basis of as many landmarks as it takes.
+
+        Parameters
+        ----------
+        columns : Columns or StreamedColumns
+        judge : callable
+            ``judge(basis)`` returns ``(found, reach, df, criterion)``: what to keep,
+            alpha T, the degrees of freedom and the criterion's value at T, or nan.
+        least : int
+            Rank that is wanted at least.
+
+        Returns
+        -------
+        basis : Basis
+        found
+        is_enough : bool
+            Whether it was the certificate that ended the growth.
+        """
+        rank, before = max(_FIRST_RANK, min(2 * columns.rank, least)), np.inf
         while True:
             columns.grow(rank)
-            if factor.most_negative < -1e-8 * np.abs(largest).max():
-                raise ValueError(
-                    "the kernel is not positive semidefinite: eliminating rows left "
-                    f"{factor.most_negative:.3g} on the diagonal."
-                )
+            columns.check_definite()
             basis = _solvers.factor_basis(columns)
             found, reach, df, criterion = judge(basis)
             if self.verbose:
@@ -199,11 +222,12 @@ class BaseKernelBoost(SkboundsEstimator):
                     f"[{type(self).__name__}] rank {columns.rank}: criterion "
                     f"{criterion:.6g}, df {df:.4g}"
                 )
+            # A small rank may not show that there is anything to learn.
+            reliable = columns.rank >= max(_RELIABLE_RANK, least)
             enough = reach * basis.residual_trace <= self.rank_tol * df
-            gain = (before - criterion) / max(abs(criterion), 1e-300)
-            reliable = columns.rank >= _RELIABLE_RANK and np.isfinite(before)
-            if enough or columns.complete or (reliable and gain < self.rank_gain_tol):
-                return basis, found
+            small = improvement(before, criterion) < self.rank_gain_tol
+            if columns.complete or (reliable and (enough or small)):
+                return basis, found, enough or columns.complete
             rank, before = 2 * columns.rank, criterion
 
     def _warn_of_width(self, basis, n_rows):

@@ -7,10 +7,12 @@ from scipy.linalg import blas, eigh
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
+from skbounds._blocks import row_blocks
 from skbounds.kernel_boost._flow import phi_1
 from skbounds.kernel_boost._losses import Softmax
 from skbounds.kernel_boost._radius import critical_radius
 
+_CHUNK = 4096
 # What a row keeps of its own pull at least when it is left out.
 _LEAST_SLACK = 1e-3
 
@@ -50,7 +52,9 @@ def leave_one_out(loss, psi, mu, y, f, stage, weight, n_samples, *, mean_curvatu
     """
     if f.ndim == 2 or mean_curvature:
         reach = stage.plain * phi_1(stage.exposure * mu)
-        own = np.square(psi) @ reach / n_samples
+        own = np.empty(len(psi))
+        for rows in row_blocks(len(psi), _CHUNK):
+            own[rows] = np.square(psi[rows]) @ reach / n_samples
         if loss is Softmax:
             return loss.deviance(y, f + _without_row(own, y, f), weight)
         own = own.reshape(-1, *[1] * (f.ndim - 1))

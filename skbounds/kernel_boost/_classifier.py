@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import fit_from_scratch
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds.kernel_boost import _class_stopping, _solvers, _stopping
-from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._boost import (
+    FEW_ROWS,
+    LONGEST_PLAIN,
+    BaseKernelBoost,
+    improvement,
+)
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._descent import iterate
 from skbounds.kernel_boost._flow import Flow, Stage
@@ -146,8 +151,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     gamma_path_ : dict or None
         ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
         the search for gamma.
-    noise_, norm_ : float
-        Noise and Hilbert norm, given or estimated.
+    noise_ : float
+        Standard deviation of the noise, given or estimated.
+    norm_ : float
+        Hilbert norm of the function, given or that of the fit.
     critical_radius_ : float
         delta_n, at which the localised complexity of the kernel equals the noise: the
         root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
@@ -304,13 +311,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
                 "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
                 "'eigh' or 'gd'."
             )
-        X, y = validate_data(
-            self, X, y, accept_sparse=self._accepts_sparse(), dtype=np.float64
-        )
+        X, y = validate_data(self, X, y, **self._accepts())
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         self._check_domain(X)
-        self._check_gram(X)
+        X = self._check_gram(X)
         X, y, weight, kept = self._keep(X, y, sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
@@ -418,31 +423,43 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             least = found.criterion.min(axis=0).mean()
             return (spectrum, reach), reach, found.df[best], least
 
-        if solver == "lowrank":
-            judge = pilot
-            if rank is not None:
-                judge = lambda basis: (
-                    pilot(basis)[0],
-                    0.0 if len(basis.landmarks) >= rank else np.inf,
-                    1.0,
-                    np.nan,
-                )
-            basis, (spectrum, reach) = self._grow(
-                rows, problem.weight, response, rng, judge
-            )
-        else:
+        if solver != "lowrank":
             basis = _solvers.full_basis(rows.gram(), problem.weight)
-            spectrum, reach = pilot(basis)[0]
-        self._warn_of_width(basis, n)
-        step = self._step(basis, rows, problem.loss)
+            self._warn_of_width(basis, n)
+            spectrum, _ = pilot(basis)[0]
+            state = self._state(problem, basis, spectrum, held_out, rows, None)
+            return self._follow(state, fixed)
+        judge = pilot
+        if rank is not None:
+            judge = lambda basis: (pilot(basis)[0], 0.0, 1.0, np.nan)
+        columns = self._columns(rows, problem.weight, response, rng)
+        least, before = rank or 0, np.inf
+        while True:
+            basis, (spectrum, reach), is_enough = self._grow(
+                columns, judge, least=least
+            )
+            reach = None if fixed is not None else reach * _LONG_AFTER
+            state = self._state(problem, basis, spectrum, held_out, rows, reach)
+            found = self._follow(state, fixed)
+            # The pilot's certificate may not hold where the path is stopped.
+            missing = found.stage.exposure * basis.residual_trace
+            covered = missing <= self.rank_tol * found.path[found.chosen, 2]
+            now = found.path[found.chosen, 1]
+            small = improvement(before, now) < self.rank_gain_tol
+            if columns.complete or covered or small or not is_enough or rank:
+                self._warn_of_width(basis, n)
+                return found
+            least, before = 2 * columns.rank, now
+
+    def _state(self, problem, basis, spectrum, held_out, rows, reach):
+        """Return the problem in coordinates, as many as are of any use."""
         mu = basis.eigenvalues
-        if solver == "lowrank" and not self._is_plain() and fixed is None:
-            used = max(int((mu * reach * _LONG_AFTER > _NEGLIGIBLE).sum()), 1)
-        else:
-            used = len(mu)
+        step = self._step(basis, rows, problem.loss)
+        used = len(mu)
+        if reach is not None and not self._is_plain():
+            used = max(int((mu * reach > _NEGLIGIBLE).sum()), 1)
         psi = basis.coordinates(used)
-        state = _State(problem, basis, psi, mu[:used], step, spectrum, held_out, rows)
-        return self._follow(state, fixed)
+        return _State(problem, basis, psi, mu[:used], step, spectrum, held_out, rows)
 
     def _step(self, basis, rows, loss):
         mu = basis.eigenvalues

@@ -85,6 +85,7 @@ class KernelFactor:
         self.kernel, self.weight, self.rng = kernel, weight, rng
         self.residual = np.array(diagonal, dtype=np.float64)
         self.trace = weight @ self.residual
+        self.largest = np.abs(self.residual).max()
         self.max_rank = min(max_rank, len(diagonal))
         self._columns = np.empty((len(diagonal), self.max_rank))
         self._pivots = np.empty(self.max_rank, dtype=np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -132,8 +133,10 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     gamma_path_ : dict or None
         ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
         the search for gamma.
-    noise_, norm_ : float or ndarray of shape (n_outputs,)
-        Noise and Hilbert norm, given or estimated.
+    noise_ : float or ndarray of shape (n_outputs,)
+        Standard deviation of the noise, given or estimated.
+    norm_ : float or ndarray of shape (n_outputs,)
+        Hilbert norm of the function, given or that of the fit.
     critical_radius_ : float or ndarray of shape (n_outputs,)
         delta_n, at which the localised complexity of the kernel equals the noise: the
         root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
@@ -289,11 +292,12 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         """
         self._check_stopping(X_val, y_val, sample_weight_val)
         X, y = validate_data(
-            self, X, y, accept_sparse=self._accepts_sparse(), dtype=np.float64,
-            multi_output=True, y_numeric=True,
+            self, X, y, multi_output=True,
+            y_numeric=True,
+            **self._accepts(),
         )  # fmt: skip
         self._check_domain(X)
-        self._check_gram(X)
+        X = self._check_gram(X)
         X, y, weight, kept = self._keep(X, y, sample_weight)
         if self.stopping == "loo" and (weight != weight[0]).any():
             raise ValueError(
@@ -499,12 +503,14 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             choice = stop(solution)
             reach = solution.path.step_size * choice.times.max()
             if rank is not None:
-                reach = 0.0 if len(basis.landmarks) >= rank else np.inf
+                # As large as it was before is what is wanted, no more and no less.
+                return (solution, choice), 0.0, choice.df, np.nan
             return (solution, choice), reach, choice.df, choice.criterion
 
-        basis, found = self._grow(
-            rows, problem.weight, problem.centred, rng, judge, streams=True
+        columns = self._columns(
+            rows, problem.weight, problem.centred, rng, streams=True
         )
+        basis, found, _ = self._grow(columns, judge, least=rank or 0)
         self._warn_of_width(basis, n)
         return found
 
@@ -607,6 +613,7 @@ class _Problem:
     weight: np.ndarray
     options: StoppingOptions
 
-    @property
+    @cached_property
     def centred(self):
+        """The targets without the offset, always the same array."""
         return self.targets - self.offset

@@ -13,8 +13,9 @@ from skbounds.kernel_boost._factor import KernelFactor
 
 # Eigenvalues below this share of the largest, times their number, are rounding.
 _ROUNDING = 1e-15
-# More negative than this share of the largest: the kernel is not positive definite.
-_INDEFINITE = 1e-8
+# More negative than this share of the largest is more than the rounding of a matrix in
+# single precision: the kernel is not positive semidefinite.
+INDEFINITE = 1e-6
 # Rows of a chunk of the factor.
 _CHUNK = 4096
 # Rows per column of the factor that the pivots of a streamed one are chosen from.
@@ -82,10 +83,20 @@ def full_basis(gram, weight) -> Basis:
     )
 
 
+def check_residual(factor):
+    """Refuse kernels whose elimination leaves less than nothing."""
+    least, largest = factor.most_negative, factor.largest
+    if least < -INDEFINITE * largest:
+        raise ValueError(
+            "the kernel is not positive semidefinite: eliminating rows left "
+            f"{least:.3g} on its diagonal."
+        )
+
+
 def check_definite(eigenvalues):
     """Refuse kernels that are not positive semidefinite."""
     largest, least = eigenvalues[0], eigenvalues[-1]
-    if least < -_INDEFINITE * max(largest, 0.0) and least < -1e-300:
+    if least < -INDEFINITE * max(largest, 0.0) and least < -1e-300:
         raise ValueError(
             "the kernel matrix is not positive semidefinite: its eigenvalues go from "
             f"{least:.3g} to {largest:.3g}."
@@ -145,6 +156,9 @@ class Columns:
             gram[:, done:] *= self.share[0]
         gram[done:, :done] = gram[:done, done:].T
         self.gram = gram
+
+    def check_definite(self):
+        check_residual(self.factor)
 
     def triangle(self):
         return self.factor.factor[self.factor.pivots]
@@ -219,6 +233,9 @@ class StreamedColumns:
 
     def grow(self, rank):
         self.rank = min(rank, self.max_rank)
+
+    def check_definite(self):
+        check_residual(self.factor)
 
     def triangle(self):
         return self._triangle[: self.rank, : self.rank]
