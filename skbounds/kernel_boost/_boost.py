@@ -132,7 +132,15 @@ class BaseKernelBoost(SkboundsEstimator):
                 "the kernel matrix is not symmetric: entries differ from their mirror "
                 f"images by up to {difference:.3g}."
             )
-        return 0.5 * (X + X.T) if difference else X
+        X = 0.5 * (X + X.T) if difference else X
+        root = np.sqrt(np.maximum(X.diagonal(), 0.0))
+        excess = (np.abs(X) - np.outer(root, root)).max(initial=0.0)
+        if excess > _solvers.INDEFINITE * np.abs(X).max(initial=0.0):
+            raise ValueError(
+                "the kernel matrix is not positive semidefinite: it has an entry that "
+                f"is {excess:.3g} larger than sqrt(k(x, x) k(x', x'))."
+            )
+        return X
 
     def _keep(self, X, y, sample_weight):
         """Return rows of positive weight, their targets, weights and numbers."""

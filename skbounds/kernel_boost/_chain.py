@@ -66,7 +66,10 @@ def _merge(chain, first):
     sums = np.add.reduceat(weight[:, None] * chain.means, first)
     means = sums / total[:, None]
     cell = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(weight)]))
+    # Clipped, as rounding must not bring the means of neighbouring points together.
     knots = np.add.reduceat(weight * chain.knots, first) / total
+    last = np.r_[first[1:], len(weight)] - 1
+    knots = np.clip(knots, chain.knots[first], chain.knots[last])
     within = weight @ (chain.means - means[cell]) ** 2
     return Chain(knots, total, means, chain.within + within)
 

@@ -328,7 +328,9 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         rng = self._rng()
         held_out = None
         if X_val is not None:
-            held_out = self._check_validation(X_val, y_val, sample_weight_val, loss)
+            held_out = self._check_validation(
+                X_val, y_val, sample_weight_val, loss, kept
+            )
         train, train_weight = np.arange(len(y)), weight
         if self.stopping == "validation" and held_out is None:
             train_weight, rest = split_counts(
@@ -370,8 +372,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         targets = loss.encode(codes, n_classes)
         return _Problem(X, targets, offset, weight, loss, share)
 
-    def _check_validation(self, X_val, y_val, sample_weight_val, loss):
+    def _check_validation(self, X_val, y_val, sample_weight_val, loss, kept):
         X_val = self._check_rows(X_val)
+        if self.kernel == "precomputed":
+            X_val = X_val[:, kept]
         y_val = column_or_1d(y_val)
         check_consistent_length(X_val, y_val)
         known = np.isin(y_val, self.classes_)
@@ -479,23 +483,24 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         loss, y, p = problem.loss, problem.targets, problem.share_of_rows
         if not self._is_plain():
             flow = Flow(loss, psi, state.mu, y, p, problem.offset)
-            yield from flow.run(state.step * times)
+            # Whatever the last time is, the flow is followed at the same ones.
+            beyond = _times(np.inf, _EVERY, after=times[-1])
+            before, reached = flow.start(), 0.0
+            for time, stage in zip(beyond, flow.run(state.step * beyond), strict=True):
+                if time > times[-1]:
+                    share = (times[-1] - reached) / (time - reached)
+                    yield flow.between(before, stage, share)
+                else:
+                    yield stage
+                before, reached = stage, time
             return
         exposure = plain = 0.0
         before = 0.0
         start = loss.risk(y, np.broadcast_to(problem.offset, y.shape), p)
-        for time, (theta, values) in zip(
-            times,
-            iterate(
-                lambda values: state.step * loss.pull(y, values, p),
-                lambda theta: problem.offset + psi @ theta,
-                lambda slopes: psi.T @ slopes,
-                (psi.shape[1], *y.shape[1:]),
-                times,
-                average=self.average,
-            ),
-            strict=False,
-        ):
+        steps = _plain_steps(
+            loss, psi, y, p, problem.offset, state.step, times, average=self.average
+        )
+        for time, (theta, values) in zip(times, steps, strict=False):
             risk = loss.risk(y, values, p)
             if not np.isfinite(risk) or risk > 1e3 * max(abs(start), 1.0):
                 raise ValueError(
@@ -521,8 +526,12 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         if fixed is not None:
             longest = max(1, round(fixed / state.step))
             longest = min(longest, self.max_iter or longest)
-        times = _times(longest, _EVERY_PLAIN if plain else _EVERY)
         m, noise, target = self._theory(state)
+        if rule == "theory" and loss.stretch(1.0) == 1.0:
+            # The length of the steps is known beforehand.
+            rule = None
+            longest = min(longest, max(1.0, np.floor(target / (m * state.step))))
+        times = _times(longest, _EVERY_PLAIN if plain else _EVERY)
         n_outputs = 2 if y.ndim == 1 else y.shape[1]
         rows, stages = [], []
         best, best_at = np.inf, 0
@@ -547,7 +556,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
                 continue
             if rule == "theory":
                 if m * stage.plain >= target:
-                    break
+                    first = times[k - 1] if k else 0.0
+                    early = stages[k - 1].plain if k else 0.0
+                    share = (target / m - early) / (stage.plain - early)
+                    time = max(1.0, np.floor(first + share * (times[k] - first)))
+                    return self._follow(state, time * state.step)
                 continue
             patience = _PATIENCE
             if rule == "validation":
@@ -574,7 +587,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             stages,
             m,
             noise,
-            has_criterion=rule not in (None, "theory"),
+            has_criterion=self.stopping not in (None, "theory"),
         )
 
     def _theory(self, state):
@@ -630,6 +643,16 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             # Steps on the log-risk are divided by what their curvature is at first.
             "curvature": found.curvature if problem.loss.stretch(1.0) == 1.0 else 1.0,
         }
+        if self._is_plain():
+            # Steps between those that were kept are taken anew.
+            self._path_["problem"] = {
+                "psi": state.psi,
+                "y": problem.targets,
+                "share": problem.share_of_rows,
+                "offset": problem.offset,
+                "step_size": state.step,
+                "average": self.average,
+            }
         self.step_size_ = state.step
         self.eigenvalues_ = basis.eigenvalues
         self.rank_ = len(basis.eigenvalues)
@@ -751,24 +774,65 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
 
     def _staged(self, X, t):
         times = self._check_times(t)
+        features = self._at_landmarks(X, self._path_["modes"])
+        for theta in self._thetas(np.minimum(times, self._path_["times"][-1])):
+            yield features @ theta + self.intercept_
+
+    def _thetas(self, times):
+        """Yield the coordinates at some times."""
         known, thetas = self._path_["times"], self._path_["thetas"]
         known = np.r_[0.0, known]
         thetas = np.concatenate([np.zeros_like(thetas[:1]), thetas])
-        features = self._at_landmarks(X, self._path_["modes"])
-        for T in np.minimum(times, known[-1]):
+        if "problem" in self._path_ and not np.isin(times, known).all():
+            loss = loss_of(
+                self._params_["loss"],
+                len(self.classes_),
+                plain=self._params_["step_size"] is not None,
+            )
+            later = times[times > 0.0]
+            if len(later) < len(times):
+                yield thetas[0]
+            steps = _plain_steps(loss, times=later, **self._path_["problem"])
+            yield from (theta for theta, _ in steps)
+            return
+        for T in times:
             k = min(np.searchsorted(known, T), len(known) - 1)
-            theta = thetas[k]
-            if known[k] != T:
+            if known[k] == T:
+                yield thetas[k]
+            else:
                 share = (T - known[k - 1]) / (known[k] - known[k - 1])
-                theta = (1.0 - share) * thetas[k - 1] + share * theta
-            yield features @ theta + self.intercept_
+                yield (1.0 - share) * thetas[k - 1] + share * thetas[k]
 
 
-def _times(longest, every):
-    """Return the times of a path; those up to a time do not depend on the longest."""
-    n_steps = int(np.ceil(np.log(max(longest / every, 1.0)) / np.log(_FACTOR))) + 1
+def _plain_steps(loss, psi, y, share, offset, step_size, times, *, average):
+    """Return the coordinates and values after some numbers of plain steps."""
+    return iterate(
+        lambda values: step_size * loss.pull(y, values, share),
+        lambda theta: offset + psi @ theta,
+        lambda slopes: psi.T @ slopes,
+        (psi.shape[1], *y.shape[1:]),
+        times,
+        average=average,
+    )
+
+
+def _times(longest, every, after=None):
+    """Return the times of a path; those up to a time do not depend on the longest.
+
+    Parameters
+    ----------
+    longest : float
+        The last time; inf for the first of the path that is not before `after`.
+    every : int
+        All times up to here are among them.
+    after : float or None
+    """
+    end = max(after if after is not None else longest, every)
+    n_steps = int(np.ceil(np.log(end / every) / np.log(_FACTOR))) + 1
     later = np.round(every * _FACTOR ** np.arange(n_steps + 1))
     times = np.unique(np.r_[np.arange(1.0, every + 1.0), later])
+    if after is not None:
+        return times[: np.searchsorted(times, after) + 1]
     return np.append(times[times < longest], float(longest))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-# Below this alpha mu t the averaged filter is its series.
-_SERIES = 1e-6
+# Below this alpha mu t the averaged filter is its series, of so many terms.
+_SERIES, _TERMS = 0.1, 9
 
 
 def residual_filter(eigenvalues, step_size, times):
@@ -54,8 +54,14 @@ def boosting_filter(eigenvalues, step_size, times, *, average=False):
     t = times[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         averaged = 1.0 - (1.0 - share) * filters / (t * share)
-    # 1 - (1 - x) (1 - (1 - x)^t) / (t x) = x (t + 1) / 2 + ... for small t x.
-    return np.where(t * share < _SERIES, 0.5 * share * (t + 1.0), averaged)
+    # 1 - (1 - x) (1 - (1 - x)^t) / (t x) = sum_k (-1)^(k + 1) x^k C(t + 1, k + 1) / t.
+    x = np.where((t > 0.0) & (t * share < _SERIES), share, 0.0)
+    term = 0.5 * x * (t + 1.0)
+    series = term.copy()
+    for k in range(1, _TERMS):
+        term = -term * x * (t - k) / (k + 2)
+        series += term
+    return np.where(t * share < _SERIES, series, averaged)
 
 
 def filter_ratio(filters, eigenvalues, step_size, times, *, average=False):

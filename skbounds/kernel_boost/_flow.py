@@ -113,3 +113,16 @@ class Flow:
         exposure = stage.exposure + 0.5 * step * (m + later)
         plain = stage.plain + step * loss.stretch(0.5 * (risk + stage.risk))
         return Stage(theta_new, f_new, risk, exposure, plain)
+
+    def between(self, first, second, share):
+        """Return what lies a share of the way between two stages."""
+        mix = lambda a, b: (1.0 - share) * a + share * b
+        theta = mix(first.theta, second.theta)
+        values = self.offset + self.psi @ theta
+        return Stage(
+            theta,
+            values,
+            self.loss.risk(self.y, values, self.weight),
+            mix(first.exposure, second.exposure),
+            mix(first.plain, second.plain),
+        )

@@ -319,7 +319,9 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         )
         held_out = None
         if X_val is not None:
-            held_out = self._check_validation(X_val, y_val, sample_weight_val, y)
+            held_out = self._check_validation(
+                X_val, y_val, sample_weight_val, y, kept
+            )
         train = np.arange(len(y))
         train_weight = weight
         if self.stopping == "validation" and held_out is None:
@@ -420,8 +422,10 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             offset = np.average(targets, axis=0, weights=weight)
         return _Problem(X, targets, offset, weight, options)
 
-    def _check_validation(self, X_val, y_val, sample_weight_val, y):
+    def _check_validation(self, X_val, y_val, sample_weight_val, y, kept):
         X_val = self._check_rows(X_val)
+        if self.kernel == "precomputed":
+            X_val = X_val[:, kept]
         y_val = check_array(
             y_val, ensure_2d=False, dtype=np.float64, input_name="y_val"
         )

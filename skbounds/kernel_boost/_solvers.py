@@ -255,7 +255,7 @@ def factor_basis(columns) -> Basis:
     """
     mu, V = linalg.eigh(columns.gram, check_finite=False, driver="evd")
     mu, V = mu[::-1], V[:, ::-1]
-    kept = mu > len(mu) * _ROUNDING * max(mu[0], 0.0)
+    kept = mu > len(mu) * _ROUNDING * mu.max(initial=0.0)
     mu, V = mu[kept], V[:, kept]
     modes = linalg.solve_triangular(columns.triangle(), V, lower=True, trans="T")
     return Basis(
