@@ -22,6 +22,7 @@ from skbounds.kernel_boost._kernels import (
     Kernel,
     scale_gamma,
 )
+from skbounds.kernel_boost._stopping import LONGEST
 
 _FIRST_RANK = 32
 # From this rank on a small gain of the criterion is believed.
@@ -97,20 +98,25 @@ class BaseKernelBoost(SkboundsEstimator):
             )
         )  # fmt: skip
 
+    def _kernel_name(self):
+        """Return the kernel of the fit, or that which is to be fitted."""
+        fitted = getattr(self, "_kernel_", None)
+        return self.kernel if fitted is None else fitted.kernel
+
     def _accepts_sparse(self):
-        return False if self.kernel in ("precomputed", "sobolev") else "csr"
+        return False if self._kernel_name() in ("precomputed", "sobolev") else "csr"
 
     def _accepts(self):
         """Return what `validate_data` is to accept, beside arrays."""
         return {
             "accept_sparse": self._accepts_sparse(),
             # Scikit-learn's Manhattan distances know 32-bit indices only.
-            "accept_large_sparse": self.kernel != "laplacian",
+            "accept_large_sparse": self._kernel_name() != "laplacian",
             "dtype": np.float64,
         }
 
     def _check_domain(self, X):
-        if self.kernel == "sobolev" and X.min(initial=0.0) < 0.0:
+        if self._kernel_name() == "sobolev" and X.min(initial=0.0) < 0.0:
             raise ValueError(
                 "Negative values in data passed to a model with kernel='sobolev', "
                 "which is defined for features that are not negative."
@@ -146,6 +152,12 @@ class BaseKernelBoost(SkboundsEstimator):
         """Return rows of positive weight, their targets, weights and numbers."""
         weight = check_sample_weight(sample_weight, X)
         kept = np.flatnonzero(weight)
+        if weight.sum() < 0.5 * len(kept):
+            warn_user(
+                f"The weights of {len(kept)} rows sum to {weight.sum():.3g}. They are "
+                "taken for numbers of rows, of which there would be too few to learn "
+                "from; multiply weights that are relative importances."
+            )
         if len(kept) < len(weight):
             X = self._rows_of(X, kept)
             y, weight = y[kept], weight[kept]
@@ -166,15 +178,16 @@ class BaseKernelBoost(SkboundsEstimator):
         gamma, path = self.gamma, None
         if isinstance(gamma, str) and gamma == "auto":
             gamma = None
-            if self.kernel in WITH_WIDTH:
+            if not callable(self.kernel) and self.kernel in WITH_WIDTH:
                 start = 1.0 / typical_distance(
                     X, weight, rng, squared=self.kernel == "rbf"
                 )
                 gamma, path = choose_gamma(make, X, targets, weight, rng, start)
         elif isinstance(gamma, str):
             gamma = scale_gamma(X, weight)
-        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-        return make(gamma), path
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return make(None), path
+        return make(1.0 / X.shape[1] if gamma is None else float(gamma)), path
 
     def _columns(self, rows, weight, targets, rng, *, streams=False):
         """Return a factor of rank 0 that can grow.
@@ -188,6 +201,13 @@ class BaseKernelBoost(SkboundsEstimator):
         """
         n, max_rank = len(rows), self.max_rank
         largest = rows.diagonal()
+        if not largest.any():
+            some = slice(0, 100)
+            if rows.block(some, np.arange(min(n, 100))).any():
+                raise ValueError(
+                    "the kernel is not positive semidefinite: k(x, x) is 0 for all "
+                    "rows, and k(x, x') is not."
+                )
         if largest.min() < -_solvers.INDEFINITE * np.abs(largest).max():
             raise ValueError(
                 "the kernel is not positive semidefinite: k(x, x) is as low as "
@@ -254,21 +274,24 @@ class BaseKernelBoost(SkboundsEstimator):
                 "learning_rate sets it in units of half of that."
             )
 
-    def _warn_of_limit(self, times):
-        if self.stopping is not None and self.max_iter is not None:
-            if np.any(np.asarray(times) >= self.max_iter):
-                warn_user(
-                    f"The stopping time reached max_iter={self.max_iter}; a larger "
-                    "max_iter may fit better.",
-                    ConvergenceWarning,
-                )
+    def _warn_of_limit(self, times, limit):
+        if self.stopping is None or limit >= LONGEST:
+            return
+        if np.any(np.asarray(times) >= limit):
+            warn_user(
+                f"The stopping time reached its limit {limit:g} (max_iter="
+                f"{self.max_iter}); more steps may fit better.",
+                ConvergenceWarning,
+            )
 
     def _at_landmarks(self, X, coefficients):
         """Return k(X, landmarks) @ coefficients, block by block."""
         check_is_fitted(self)
         X = self._check_rows(X)
         n, landmarks = X.shape[0], self.landmark_indices_
-        values = np.empty((n, *coefficients.shape[1:]))
+        values = np.zeros((n, *coefficients.shape[1:]))
+        if not len(landmarks):
+            return values
         size = memory_limit() // (4 * max(len(landmarks), 1))
         for rows in row_blocks(n, size):
             if self._kernel_.kernel == "precomputed":
@@ -288,7 +311,7 @@ class BaseKernelBoost(SkboundsEstimator):
         times = np.asarray(t, dtype=np.float64)
         if times.ndim != 1 or not len(times):
             raise ValueError(f"t must be a one-dimensional array of times; got {t!r}.")
-        whole = (times == np.round(times)) & (times >= 0.0)
+        whole = np.isfinite(times) & (times == np.round(times)) & (times >= 0.0)
         if not whole.all() or (np.diff(times) <= 0.0).any():
             raise ValueError(
                 f"t must be increasing whole numbers, 0 or more; got {t!r}."
@@ -299,5 +322,5 @@ class BaseKernelBoost(SkboundsEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel in POSITIVE
-        tags.input_tags.sparse = bool(self._accepts_sparse())
+        tags.input_tags.sparse = self.kernel not in ("precomputed", "sobolev")
         return tags

@@ -27,8 +27,6 @@ from skbounds.kernel_boost._losses import loss_of
 from skbounds.kernel_boost._radius import critical_radius
 from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
 
-# Longest path of the flow, in steps.
-_LONGEST = 1e9
 # Times of the path: all up to here, then by a factor.
 _EVERY, _FACTOR = 4, 2.0**0.25
 # Of the plain iteration, whose steps are taken anyway.
@@ -44,7 +42,7 @@ _AROUND = 3
 
 
 class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
-    r"""Kernel boosting of classifiers that knows when to stop.
+    """Kernel boosting of classifiers that knows when to stop.
 
     Functional gradient descent of the logistic loss (LogitBoost), the softmax loss for
     more than two classes, or the exponential loss (AdaBoost) in a reproducing kernel
@@ -61,10 +59,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     kernel : {"rbf", "laplacian", "linear", "poly", "polynomial", "sigmoid", \
             "chi2", "additive_chi2", "cosine", "sobolev", "precomputed"} or callable, \
             default="rbf"
-        Scikit-learn's kernels, ``"precomputed"`` for kernel matrices, a callable of
-        two rows, or ``"sobolev"``: 1 + min(x, x'), the product over the features,
-        which must not be negative; with one feature its fits are splines, linear
-        between the rows.
+        Scikit-learn's kernels (the sigmoid is positive semidefinite for some data
+        only, "additive_chi2" for none, and refused then), ``"precomputed"`` for kernel
+        matrices, a callable of two rows, or ``"sobolev"``: 1 + min(x, x'), the product
+        over the features, which must not be negative; with one feature its fits are
+        splines, linear between the rows.
     loss : {"log_loss", "exponential"}, default="log_loss"
         The logistic or softmax loss, or the exponential loss, one class against the
         rest where there are more than two.
@@ -79,7 +78,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     coef0 : float, default=1
         Constant of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Parameters of a callable kernel.
+        Parameters of a callable kernel; not read for others.
     learning_rate : float, default=1.0
         Step size in units of the largest one at which no component of the targets
         overshoots, one over the
@@ -119,9 +118,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         with random pivots, as large as it takes; "gd" is "eigh" with the steps taken
         one by one. "auto" is "eigh" up to 500 rows, else "lowrank". With "gd", a
         `step_size` or ``average=True`` the steps are those of (3.9), otherwise the
-        flow, which is within about a percent of them.
+        flow, which is within about a percent of them after the first ten or so.
     max_rank : int, default=512
-        Largest number of landmarks of "lowrank".
+        Largest number of landmarks of "lowrank". There are fewer where a matrix
+        of n rows and so many columns would exceed scikit-learn's ``working_memory``.
     rank_tol : float, default=0.1
         The rank is large enough once the degrees of freedom that may be missing are at
         most this share of those that were found.
@@ -135,8 +135,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         content.
     random_state : int, RandomState instance or None, default=None
         Seed for landmarks, the subsample that gamma is chosen on and the validation
-        rows. Nothing is random with up to 500 rows and given gamma, nor with one
-        feature and ``kernel="sobolev"``.
+        rows. Otherwise nothing is random with up to 500 rows and given gamma.
     verbose : int, default=0
         Print the ranks that are tried.
 
@@ -146,8 +145,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         The stopping time T; as large as 1e9 for smooth kernels.
     step_size_ : float
         The step size alpha.
-    gamma_ : float
-        The kernel's gamma.
+    gamma_ : float or None
+        The kernel's gamma; None for kernel matrices and callables.
     gamma_path_ : dict or None
         ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
         the search for gamma.
@@ -158,7 +157,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     critical_radius_ : float
         delta_n, at which the localised complexity of the kernel equals the noise: the
         root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
-    eigenvalues_ : ndarray of shape (rank_,)
+    eigenvalues_ : ndarray of shape (rank,)
         Of the normalised kernel matrix, decreasing, as far as the solver computes them.
     df_ : float
         Degrees of freedom of the fit, without the intercept.
@@ -171,16 +170,19 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     missing_df_ : float
         Upper bound of the degrees of freedom that are missing therefore.
     filter_error_ : float
-        Largest error of the rational filter of "banded".
+        0; as for regression.
     dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_classes)
         Coefficients of the landmarks.
     intercept_ : float or ndarray of shape (n_classes,)
         The constant that boosting starts from.
     X_fit_ : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
-        The landmarks; the kernel matrix for ``kernel="precomputed"``.
+        The landmarks; the kernel matrix of the rows of positive weight for
+        ``kernel="precomputed"``.
     stopping_path_ : dict
         ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
         ``"train_loss"``: the mean loss.
+        Where a share of the rows was held out, of the others, at times as they are for
+        all rows.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -202,7 +204,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
     ----------
     .. [1] F. Yang, Y. Wei and M. Wainwright, "Early stopping for kernel boosting
        algorithms: a general analysis with localized complexities", IEEE Transactions
-       on Information Theory 65, 2019.
+       on Information Theory 65, 2019. Numbers of equations and theorems are those of
+       chapter 3 of F. Yang's thesis.
 
     Examples
     --------
@@ -338,10 +341,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             )
             train, others = np.flatnonzero(train_weight), np.flatnonzero(rest)
             if len(np.unique(codes[train])) < n_classes:
+                least = int(np.bincount(codes, weights=weight).min())
                 raise ValueError(
-                    "stopping='validation' needs two rows of each class, one to "
-                    "validate; the least populated class has "
-                    f"{int(np.bincount(codes, weights=weight).min())}."
+                    "stopping='validation' needs rows of each class to learn from and "
+                    f"to validate with; validation_fraction={self.validation_fraction} "
+                    f"leaves none of a class, of {least} rows."
                 )
             precomputed = self.kernel == "precomputed"
             part = X[np.ix_(others, train)] if precomputed else X[others]
@@ -360,7 +364,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             problem = everything
         self._store(found, kernel, problem, X, kept)
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
-        self._warn_of_limit(self.n_iter_)
+        self._warn_of_limit(self.n_iter_, self._limit())
         return self
 
     def _problem(self, X, codes, weight, loss):
@@ -386,6 +390,12 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         codes = np.searchsorted(self.classes_, y_val)
         weight = check_sample_weight(sample_weight_val, X_val)
         return X_val, loss.encode(codes, len(self.classes_)), weight
+
+    def _limit(self):
+        """Return the largest time."""
+        return self.max_iter or (
+            LONGEST_PLAIN if self._is_plain() else _stopping.LONGEST
+        )
 
     def _is_plain(self):
         return self.solver == "gd" or self.step_size is not None or self.average
@@ -421,7 +431,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             spectrum = Spectrum(basis, response, problem.weight.sum())
             path = SpectralPath(spectrum, 1.0 / largest)
             judge = lambda found: _stopping.gcv(found, path.n_samples, 1, 1.0)
-            found = path.explore(judge, _LONGEST, None)
+            found = path.explore(judge, _stopping.LONGEST, None)
             best = _stopping.first_minimum(found.criterion).max()
             reach = path.step_size * found.times[best]
             least = found.criterion.min(axis=0).mean()
@@ -442,12 +452,16 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             basis, (spectrum, reach), is_enough = self._grow(
                 columns, judge, least=least
             )
-            reach = None if fixed is not None else reach * _LONG_AFTER
+            timed = fixed is not None or self.stopping in (None, "theory")
+            reach = None if timed else reach * _LONG_AFTER
             state = self._state(problem, basis, spectrum, held_out, rows, reach)
             found = self._follow(state, fixed)
+            if found.neglects():
+                # It went on for longer than the pilot said.
+                state = self._state(problem, basis, spectrum, held_out, rows, None)
+                found = self._follow(state, fixed)
             # The pilot's certificate may not hold where the path is stopped.
-            missing = found.stage.exposure * basis.residual_trace
-            covered = missing <= self.rank_tol * found.path[found.chosen, 2]
+            covered = found.missing_df <= self.rank_tol * found.path[found.chosen, 2]
             now = found.path[found.chosen, 1]
             small = improvement(before, now) < self.rank_gain_tol
             if columns.complete or covered or small or not is_enough or rank:
@@ -471,11 +485,14 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         if loss.smoothness is None:
             if self.step_size is not None:
                 return float(self.step_size)
-            return self.learning_rate / max(float(rows.diagonal().max()), 1e-300)
+            largest = float(rows.diagonal().max())
+            return self.learning_rate / (largest if largest > 0.0 else 1.0)
         self._check_step(loss.smoothness, largest)
         if self.step_size is not None:
             return float(self.step_size)
-        return self.learning_rate / (loss.smoothness * max(largest, 1e-300))
+        if largest == 0.0:
+            return float(self.learning_rate)
+        return self.learning_rate / (loss.smoothness * largest)
 
     def _stages(self, state, times):
         """Yield the stages at some times, by the flow or by plain steps."""
@@ -521,12 +538,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         loss, y, p = problem.loss, problem.targets, problem.share_of_rows
         n = problem.weight.sum()
         plain = self._is_plain()
-        longest = self.max_iter or (LONGEST_PLAIN if plain else _LONGEST)
+        longest = self._limit()
         rule = None if fixed is not None else self.stopping
         if fixed is not None:
-            longest = max(1, round(fixed / state.step))
-            longest = min(longest, self.max_iter or longest)
-        m, noise, target = self._theory(state)
+            longest = min(max(1, round(fixed / state.step)), longest)
+        m, noise, target, norm = self._theory(state)
         if rule == "theory" and loss.stretch(1.0) == 1.0:
             # The length of the steps is known beforehand.
             rule = None
@@ -549,7 +565,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
                 )
             # Values are long, and easily found again.
             stages.append(replace(stage, values=None))
-            rows.append((times[k], criterion, df, loss.mean(stage.risk)))
+            rows.append((times[k], criterion, df, loss.mean(y, stage.values, p)))
             if criterion < best:
                 best, best_at = criterion, k
             if rule is None:
@@ -587,11 +603,15 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             stages,
             m,
             noise,
+            norm,
             has_criterion=self.stopping not in (None, "theory"),
         )
 
     def _theory(self, state):
-        """Return the curvature, the noise and the exposure at which to stop."""
+        """Return the curvature, the noise, the exposure at which to stop and the norm.
+
+        The last two are for ``stopping="theory"``.
+        """
         problem = state.problem
         found = []
         shares = problem.share if problem.targets.ndim == 2 else problem.share[1:]
@@ -599,17 +619,17 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             m, noise = _class_stopping.class_constants(self.loss, share)
             noise = noise if self.noise is None else float(self.noise)
             if self.stopping != "theory":
-                found.append((m, noise, np.inf))
+                found.append((m, noise, np.inf, None))
                 continue
             norm = self.norm
             if norm is None:
                 norm = _class_stopping.working_norm(
-                    state.spectrum.scaled(k, problem.working_scale(m)), noise
+                    state.spectrum.scaled(k, problem.working_scale(share, m)), noise
                 )
             target = _class_stopping.theory_exposure(
                 state.basis.eigenvalues, noise, norm, problem.weight.sum()
             )
-            found.append((m, noise, target))
+            found.append((m, noise, target, norm))
         # The class that takes longest decides.
         return max(found, key=lambda item: item[2] / item[0])
 
@@ -658,11 +678,13 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         self.rank_ = len(basis.eigenvalues)
         self.df_ = float(found.path[found.chosen, 2])
         self.residual_trace_ = float(basis.residual_trace)
-        self.missing_df_ = float(found.stage.exposure * basis.residual_trace)
+        self.missing_df_ = found.missing_df
         self.filter_error_ = 0.0
         self.noise_ = float(found.noise)
-        norm = float(np.sqrt((theta**2).sum()))
-        self.norm_ = norm if self.norm is None else float(self.norm)
+        norm = found.norm
+        if norm is None:
+            norm = np.sqrt((theta**2).sum()) if self.norm is None else self.norm
+        self.norm_ = float(norm)
         self.critical_radius_ = critical_radius(
             basis.eigenvalues, self.noise_, self.norm_, problem.weight.sum()
         )
@@ -869,7 +891,7 @@ class _Problem:
             return (self.targets > 0.0) - self.share
         return (0.5 * (self.targets + 1.0) - self.share[1])[:, None]
 
-    def working_scale(self, curvature):
+    def working_scale(self, share, curvature):
         """Return what the response is to be multiplied by: -phi'(y, offset) / m.
 
         phi' at the offset is (p - [y = 1]) for log losses, and that divided by
@@ -877,7 +899,7 @@ class _Problem:
         """
         scale = 1.0
         if self.loss.link == 2.0:
-            scale = 1.0 / np.sqrt(self.share[0] * self.share[1])
+            scale = 1.0 / np.sqrt(share * (1.0 - share))
         return scale / curvature
 
 
@@ -921,9 +943,23 @@ class _Found:
     stages: list
     curvature: float
     noise: float
+    norm: float | None
     has_criterion: bool
     shown: np.ndarray | None = None
 
     @property
     def stage(self):
         return self.stages[self.chosen]
+
+    def neglects(self):
+        """Tell whether coordinates were left out that have learnt something by now."""
+        beyond = self.state.basis.eigenvalues[len(self.state.mu) :]
+        return bool((beyond * self.stage.exposure > _NEGLIGIBLE).any())
+
+    @property
+    def missing_df(self):
+        """Upper bound of the degrees of freedom that are not in the coordinates."""
+        basis, targets = self.state.basis, self.state.problem.targets
+        beyond = basis.eigenvalues[len(self.state.mu) :].sum() + basis.residual_trace
+        n_outputs = 1 if targets.ndim == 1 else targets.shape[1] - 1
+        return float(n_outputs * self.stage.exposure * beyond)

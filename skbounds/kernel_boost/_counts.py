@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Numpy's hypergeometric draws end here.
+_MANY = 1e9
+
 
 def split_counts(weight, fraction, rng, groups=None):
     """Split weights into those of a training and a validation part.
@@ -39,6 +42,10 @@ def split_counts(weight, fraction, rng, groups=None):
 
 def draw_counts(counts, size, rng):
     """Draw some of the rows that whole counts stand for, without replacement."""
+    if counts.sum() >= _MANY:
+        # Hardly any is drawn twice.
+        drawn = rng.multinomial(int(size), counts / counts.sum())
+        return np.minimum(drawn, counts).astype(np.float64)
     return rng.multivariate_hypergeometric(
         counts.astype(np.int64), min(size, int(counts.sum())), method="marginals"
     ).astype(np.float64)

@@ -120,6 +120,10 @@ class StoppingPathDisplay:
         check_is_fitted(estimator)
         if (X is None) != (y is None):
             raise ValueError("X and y are given together, or neither of them.")
+        if not 0 <= output < np.size(estimator.n_iter_):
+            raise ValueError(
+                f"output must be in [0, {np.size(estimator.n_iter_)}); got {output}."
+            )
         path = estimator.stopping_path_
         pick = lambda values: values if np.ndim(values) < 2 else values[:, output]
         one = lambda value: value if np.ndim(value) == 0 else value[output]
@@ -127,20 +131,26 @@ class StoppingPathDisplay:
         theory = theory_time(
             radius, estimator.step_size_, estimator._path_["curvature"]
         )
+        if estimator._params_["stopping"] == "theory":
+            # On the log-risk the length of the steps changes along the way.
+            theory = one(estimator.n_iter_)
         held_out = None
         if X is not None:
             held_out = _held_out(estimator, X, y, path["t"], output)
-        criterion = path["criterion"]
-        params = estimator._params_
+        criterion, params = path["criterion"], estimator._params_
+        name = f'criterion of stopping="{params["stopping"]}"'
+        if params["stopping"] in ("gcv", "cp", "loo", "discrepancy"):
+            # These are squared errors, the losses half of them.
+            criterion, name = 0.5 * criterion, f"half of the {name}"
         display = cls(
             times=path["t"],
             criterion=None if criterion is None else pick(criterion),
             train_loss=pick(path["train_loss"]),
             df=path["df"],
             stopping_time=int(one(estimator.n_iter_)),
-            theory_time=theory if np.isfinite(theory) else None,
+            theory_time=int(theory) if np.isfinite(theory) else None,
             critical_radius=float(radius),
-            name=f'criterion of stopping="{params["stopping"]}"',
+            name=name,
             held_out=held_out,
         )
         return display.plot(ax=ax) if plot else display
@@ -203,7 +213,11 @@ class StoppingPathDisplay:
         )
         df_ax.set_ylabel("degrees of freedom")
         df_ax.set_ylim(bottom=0.0)
-        ax.legend(handles=lines, fontsize="small")
+        # Below: inside it would cover the curves.
+        ax.legend(
+            handles=lines, fontsize="small", ncols=2, loc="upper center",
+            bbox_to_anchor=(0.5, -0.14),
+        )  # fmt: skip
         self.ax_, self.df_ax_, self.figure_ = ax, df_ax, ax.figure
         return self
 
@@ -214,6 +228,12 @@ def _held_out(estimator, X, y, times, output):
     y = np.asarray(y)
     losses = []
     if hasattr(estimator, "classes_"):
+        known = np.isin(y, estimator.classes_)
+        if not known.all():
+            raise ValueError(
+                "y has labels that the estimator was not fitted on: "
+                f"{np.unique(y[~known]).tolist()}."
+            )
         codes = np.searchsorted(estimator.classes_, y)
         for p in estimator.staged_predict_proba(X, whole):
             own = p[np.arange(len(codes)), codes]

@@ -62,13 +62,3 @@ def boosting_filter(eigenvalues, step_size, times, *, average=False):
         term = -term * x * (t - k) / (k + 2)
         series += term
     return np.where(t * share < _SERIES, series, averaged)
-
-
-def filter_ratio(filters, eigenvalues, step_size, times, *, average=False):
-    """Return h_t(mu) / mu, with its limit alpha t (or alpha (t + 1) / 2) at 0."""
-    times = np.asarray(times, dtype=np.float64)[:, None]
-    limit = step_size * (0.5 * (times + 1.0) if average else times)
-    floor = 1e-13 * np.max(eigenvalues, initial=0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = filters / eigenvalues
-    return np.where(eigenvalues > floor, ratio, limit)

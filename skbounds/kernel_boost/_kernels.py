@@ -62,6 +62,8 @@ class Kernel:
             return np.ones(X.shape[0])
         if self.kernel == "sobolev":
             return np.prod(1.0 + X, axis=1)
+        if self.kernel == "cosine":
+            return (row_norms(X, squared=True) > 0.0).astype(np.float64)
         if self.kernel in ("linear", "poly", "polynomial", "sigmoid"):
             products = row_norms(X, squared=True)
             if self.kernel == "linear":
@@ -136,7 +138,7 @@ class Rows:
             return X[:, rows]
         if self.norms is not None:
             # Centred here.
-            X = X - self._center
+            X = (X.toarray() if issparse(X) else X) - self._center
         return self.kernel(X, self.X[rows])
 
 

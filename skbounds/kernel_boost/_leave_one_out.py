@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds.kernel_boost._filters import residual_filter
+from skbounds.kernel_boost._filters import boosting_filter, residual_filter
 
 # Times up to here are exact, later ones are r_i / h_i.
 LONGEST_EXACT = 1000
 
 
-def leave_one_out_criterion(basis, targets, step_size, times, *, with_offset):
+def leave_one_out_criterion(
+    basis, targets, step_size, times, *, with_offset, average=False
+):
     """Return the mean squared leave-one-out residuals at some times.
 
     Parameters
@@ -29,6 +31,8 @@ def leave_one_out_criterion(basis, targets, step_size, times, *, with_offset):
     times : ndarray of shape (n_times,)
     with_offset : bool
         Whether the offset is the mean, left out too.
+    average : bool
+        Whether the residuals are those of the averaged iterates.
 
     Returns
     -------
@@ -50,6 +54,11 @@ def leave_one_out_criterion(basis, targets, step_size, times, *, with_offset):
         for t in range(last + 1):
             u[t] = r[t] - (h[t:0:-1] * u[:t]).sum(axis=0)
         found[:, :, j] = np.cumsum(u, axis=0)
+    if average:
+        # Residuals are linear in the iterates, of which the first is 1.
+        steps = np.maximum(np.arange(last + 1.0), 1.0)[:, None, None]
+        found[1:] = np.cumsum(found[1:], axis=0)
+        found /= steps
     mean = sides[:, :m].mean(axis=0)
     without = (n * mean - targets) / (n - 1) if with_offset else None
     criterion = np.empty((len(times), m))
@@ -59,7 +68,12 @@ def leave_one_out_criterion(basis, targets, step_size, times, *, with_offset):
             if with_offset:
                 e = e - without * found[int(time)][:, m:]
         else:
-            part = residual_filter(basis.eigenvalues, step_size, [time])[0]
+            part = (
+                1.0
+                - boosting_filter(
+                    basis.eigenvalues, step_size, [time], average=average
+                )[0]
+            )
             centred = inside[:, :m] - inside[:, m:] * mean if with_offset else inside
             beyond = outside[:, :m] - outside[:, m:] * mean if with_offset else outside
             e = (U @ (part[:, None] * centred) + beyond) / ((U**2) @ part + rest)[

@@ -10,14 +10,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
+_LARGEST_LOG = 700.0
+
 
 class _Loss:
     """What is the same for most losses."""
 
-    @staticmethod
-    def mean(risk):
+    @classmethod
+    def mean(cls, y, f, weight):
         """Return the mean loss."""
-        return risk
+        return cls.risk(y, f, weight)
 
     @staticmethod
     def stretch(risk):
@@ -105,15 +107,16 @@ class Exponential(_Loss):
         loss = np.exp(-y * f)
         return -y * loss, loss
 
-    @staticmethod
-    def mean(risk):
-        """Return the mean loss."""
-        return float(np.exp(risk))
+    @classmethod
+    def mean(cls, y, f, weight):
+        """Return the mean loss, over the columns as well."""
+        weight = weight if y.ndim == 1 else weight[:, None]
+        return float(np.exp(logsumexp(-y * f, b=weight, axis=0)).mean())
 
     @staticmethod
     def stretch(risk):
         """Return the length of a step in steps of the risk itself."""
-        return float(np.exp(-risk))
+        return float(np.exp(min(-risk, _LARGEST_LOG)))
 
 
 class PlainExponential(Exponential):
@@ -136,11 +139,6 @@ class PlainExponential(Exponential):
     def curvature(cls, y, f, weight):
         """Return the mean of phi''."""
         return cls.risk(y, f, weight)
-
-    @staticmethod
-    def mean(risk):
-        """Return the mean loss."""
-        return risk
 
     @staticmethod
     def stretch(risk):

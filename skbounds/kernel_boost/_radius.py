@@ -47,4 +47,4 @@ def theory_time(radius, step_size, curvature=1.0):
     """Return T = floor(1 / (alpha m delta^2)), at least 1."""
     if radius == 0.0:
         return np.inf
-    return max(1, int(1.0 / (step_size * curvature * radius**2)))
+    return max(1.0, float(np.floor(1.0 / (step_size * curvature * radius**2))))

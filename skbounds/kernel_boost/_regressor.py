@@ -28,11 +28,11 @@ from skbounds.kernel_boost._solutions import (
     chain_stages,
     spectral_stages,
 )
-from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
+from skbounds.kernel_boost._stopping import LONGEST, SpectralPath, Spectrum
 
 
 class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
-    r"""Kernel boosting with the squared loss that knows when to stop.
+    """Kernel boosting with the squared loss that knows when to stop.
 
     Functional gradient descent in the reproducing kernel Hilbert space,
     f <- f - alpha K (f - y), is followed in closed form along the eigenvectors of the
@@ -50,10 +50,11 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     kernel : {"rbf", "laplacian", "linear", "poly", "polynomial", "sigmoid", \
             "chi2", "additive_chi2", "cosine", "sobolev", "precomputed"} or callable, \
             default="rbf"
-        Scikit-learn's kernels, ``"precomputed"`` for kernel matrices, a callable of
-        two rows, or ``"sobolev"``: 1 + min(x, x'), the product over the features,
-        which must not be negative; with one feature its fits are splines, linear
-        between the rows.
+        Scikit-learn's kernels (the sigmoid is positive semidefinite for some data
+        only, "additive_chi2" for none, and refused then), ``"precomputed"`` for kernel
+        matrices, a callable of two rows, or ``"sobolev"``: 1 + min(x, x'), the product
+        over the features, which must not be negative; with one feature its fits are
+        splines, linear between the rows.
     gamma : {"auto", "scale"}, float or None, default="auto"
         Width of the kernel. "auto" chooses it by the evidence of low-rank fits on a
         grid around one over the median (squared) distance of rows, for the kernels
@@ -65,7 +66,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     coef0 : float, default=1
         Constant of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Parameters of a callable kernel.
+        Parameters of a callable kernel; not read for others.
     learning_rate : float, default=1.0
         Step size in units of the largest one at which no component of the targets
         overshoots, one over the
@@ -103,7 +104,9 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         "banded" where it can be, "eigh" up to 500 rows and for "loo", else
         "lowrank".
     max_rank : int, default=512
-        Largest number of landmarks of "lowrank".
+        Largest number of landmarks of "lowrank". Beyond scikit-learn's
+        ``working_memory`` the factor is computed again, block by block, instead of
+        kept.
     rank_tol : float, default=0.1
         The rank is large enough once the degrees of freedom that may be missing are at
         most this share of those that were found.
@@ -117,8 +120,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         content.
     random_state : int, RandomState instance or None, default=None
         Seed for landmarks, the subsample that gamma is chosen on and the validation
-        rows. Nothing is random with up to 500 rows and given gamma, nor with one
-        feature and ``kernel="sobolev"``.
+        rows. Otherwise nothing is random with up to 500 rows and given gamma, nor
+        with one feature and ``kernel="sobolev"``.
     verbose : int, default=0
         Print the ranks that are tried.
 
@@ -128,8 +131,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         The stopping time T; as large as 1e9 for smooth kernels.
     step_size_ : float
         The step size alpha.
-    gamma_ : float
-        The kernel's gamma.
+    gamma_ : float or None
+        The kernel's gamma; None for kernel matrices and callables.
     gamma_path_ : dict or None
         ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
         the search for gamma.
@@ -140,7 +143,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     critical_radius_ : float or ndarray of shape (n_outputs,)
         delta_n, at which the localised complexity of the kernel equals the noise: the
         root of (noise / norm) R(delta) = delta^2, on ``eigenvalues_``.
-    eigenvalues_ : ndarray of shape (rank_,)
+    eigenvalues_ : ndarray of shape (rank,)
         Of the normalised kernel matrix, decreasing, as far as the solver computes them.
     df_ : float or ndarray of shape (n_outputs,)
         Degrees of freedom of the fit, without the intercept.
@@ -159,10 +162,13 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     intercept_ : float or ndarray of shape (n_outputs,)
         The constant that boosting starts from.
     X_fit_ : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
-        The landmarks; the kernel matrix for ``kernel="precomputed"``.
+        The landmarks; the kernel matrix of the rows of positive weight for
+        ``kernel="precomputed"``.
     stopping_path_ : dict
         ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
         ``"train_loss"``: half of the mean squared residual.
+        Where a share of the rows was held out, of the others, at times as they are for
+        all rows.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -185,7 +191,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
     ----------
     .. [1] F. Yang, Y. Wei and M. Wainwright, "Early stopping for kernel boosting
        algorithms: a general analysis with localized complexities", IEEE Transactions
-       on Information Theory 65, 2019.
+       on Information Theory 65, 2019. Numbers of equations and theorems are those of
+       chapter 3 of F. Yang's thesis.
 
     Examples
     --------
@@ -299,11 +306,16 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         self._check_domain(X)
         X = self._check_gram(X)
         X, y, weight, kept = self._keep(X, y, sample_weight)
-        if self.stopping == "loo" and (weight != weight[0]).any():
-            raise ValueError(
-                "stopping='loo' leaves rows out, which weights that are numbers of "
-                "rows cannot say; give equal weights, or another rule."
-            )
+        if self.stopping == "loo":
+            if (weight != 1.0).any():
+                raise ValueError(
+                    "stopping='loo' leaves single rows out; sample_weight, numbers of "
+                    "rows, is for the other rules."
+                )
+            if len(y) < 2:
+                raise ValueError(
+                    f"stopping='loo' needs at least 2 rows; got n_samples={len(y)}."
+                )
         one_output = y.ndim == 1
         targets = y.reshape(len(y), -1).astype(np.float64)
         rng = self._rng()
@@ -319,9 +331,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         )
         held_out = None
         if X_val is not None:
-            held_out = self._check_validation(
-                X_val, y_val, sample_weight_val, y, kept
-            )
+            held_out = self._check_validation(X_val, y_val, sample_weight_val, y, kept)
         train = np.arange(len(y))
         train_weight = weight
         if self.stopping == "validation" and held_out is None:
@@ -352,7 +362,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             problem, train = everything, np.arange(len(y))
         self._store(solution, choice, kernel, problem, X, kept, one_output)
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
-        self._warn_of_limit(self.n_iter_)
+        self._warn_of_limit(self.n_iter_, options.max_iter or LONGEST)
         return self
 
     def predict(self, X):
@@ -489,6 +499,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
                 left_out = lambda times: leave_one_out_criterion(
                     solution.basis, problem.targets, path.step_size, times,
                     with_offset=self.fit_intercept,
+                    average=self.average,
                 )  # fmt: skip
             return choose_times(path, problem.options, left_out=left_out, held_out=loss)
 
@@ -553,9 +564,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             steps = lambda times: np.maximum(
                 1.0, np.round(times * eta / path.step_size)
             )
-            times = steps(chosen.times)
-            if self.max_iter is not None:
-                times = np.minimum(times, self.max_iter)
+            limit = problem.options.max_iter or LONGEST
+            times = np.minimum(steps(chosen.times), limit)
             found = replace(chosen.path, times=steps(chosen.path.times))
             return describe(path, times, found, problem.options)
 
@@ -567,7 +577,6 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         pick = (lambda values: values[0]) if one_output else (lambda values: values)
         times, path = choice.times, choice.path
         dual, df = solution.dual(times), solution.df(times)
-        # A filter of dependent columns may fall short of a whole number of them.
         self.dual_coef_ = dual[:, 0] if one_output else dual
         self.intercept_ = float(problem.offset[0]) if one_output else problem.offset
         self.landmark_indices_ = kept[solution.landmarks]
@@ -620,4 +629,7 @@ class _Problem:
     @cached_property
     def centred(self):
         """The targets without the offset, always the same array."""
-        return self.targets - self.offset
+        centred = self.targets - self.offset
+        # Constant targets, whose mean was rounded, are no signal.
+        rounding = 10.0 * np.finfo(np.float64).eps * np.abs(self.targets).max(axis=0)
+        return np.where(np.abs(centred).max(axis=0) <= rounding, 0.0, centred)

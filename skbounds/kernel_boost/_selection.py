@@ -36,6 +36,8 @@ class Choice:
         Standard deviations.
     norm : ndarray of shape (m,)
     radius : ndarray of shape (m,)
+    is_logarithm : bool
+        Whether the criterion is that of something.
     """
 
     times: np.ndarray
@@ -43,13 +45,18 @@ class Choice:
     noise: np.ndarray
     norm: np.ndarray
     radius: np.ndarray
+    is_logarithm: bool = False
 
     @property
     def criterion(self):
-        """The mean over the outputs of the criterion's least values; nan for none."""
+        """The mean over the outputs of the criterion's least values; nan for none.
+
+        Of criteria that are logarithms, the exponentials: they have units as well.
+        """
         if self.path.criterion is None:
             return np.nan
-        return float(np.min(self.path.criterion, axis=0).mean())
+        least = np.min(self.path.criterion, axis=0)
+        return float((np.exp(least) if self.is_logarithm else least).mean())
 
     @property
     def df(self):
@@ -117,7 +124,9 @@ def describe(path, times, found, options, noise=None, norm=None) -> Choice:
     """Return a choice with the noise, norm and radius that go with its times."""
     noise = noise_of(path, options) if noise is None else noise
     norm = norm_of(path.norms(times) if norm is None else norm, options)
-    return Choice(times, found, noise, norm, radii(path, noise, norm))
+    return Choice(
+        times, found, noise, norm, radii(path, noise, norm), options.stopping == "aicc"
+    )
 
 
 def noise_of(path, options):

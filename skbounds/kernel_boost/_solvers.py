@@ -66,7 +66,7 @@ def full_basis(gram, weight) -> Basis:
     """
     share = weight / weight.sum()
     root = np.sqrt(share)
-    mu, U = linalg.eigh(root[:, None] * gram * root, check_finite=False, driver="evd")
+    mu, U = np.linalg.eigh(root[:, None] * gram * root)
     mu, U = mu[::-1], U[:, ::-1]
     check_definite(mu)
     kept = mu > len(mu) * _ROUNDING * max(mu[0], 0.0)
@@ -253,11 +253,13 @@ def factor_basis(columns) -> Basis:
     ----------
     columns : Columns or StreamedColumns
     """
-    mu, V = linalg.eigh(columns.gram, check_finite=False, driver="evd")
+    mu, V = np.linalg.eigh(columns.gram)
     mu, V = mu[::-1], V[:, ::-1]
     kept = mu > len(mu) * _ROUNDING * mu.max(initial=0.0)
     mu, V = mu[kept], V[:, kept]
-    modes = linalg.solve_triangular(columns.triangle(), V, lower=True, trans="T")
+    modes = V
+    if len(mu):
+        modes = linalg.solve_triangular(columns.triangle(), V, lower=True, trans="T")
     return Basis(
         mu,
         modes,

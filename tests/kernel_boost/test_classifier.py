@@ -344,6 +344,21 @@ def test_stages_of_long_paths(loss, average):
 
 
 @every_loss
+@pytest.mark.parametrize("solver", ["eigh", "lowrank"])
+def test_stages_of_the_flow(loss, solver):
+    """A given number of steps of the flow; stages are near to fits of as many."""
+    X, y = problem(loss, 11, n=40)
+    options = {"solver": solver, "max_rank": 40, **WHOLE}
+    model = fixed(loss, 60, **options).fit(X, y)
+    assert model.n_iter_ == 60
+    times = [1, 3, 17, 45, 60]
+    for t, P in zip(times, model.staged_predict_proba(X, t=times), strict=True):
+        other = fixed(loss, t, **options).fit(X, y)
+        assert other.n_iter_ == t
+        assert np.abs(P - other.predict_proba(X)).max() < 0.02
+
+
+@every_loss
 @every_solver
 @pytest.mark.parametrize("stopping", ["auto", "validation", None])
 def test_default_stages(loss, solver, stopping):

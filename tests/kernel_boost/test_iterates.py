@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernel_boost as ref
 from scipy import sparse
+from scipy.integrate import simpson
 
 from kernel_boost.toy import (
     KERNELS,
@@ -417,6 +418,24 @@ def test_flow_converges(loss):
     assert errors[1] < errors[0] / 6.0
     assert errors[2] < errors[1] / 6.0
     assert errors[2] < 1e-3
+
+
+def test_exposure_of_the_flow():
+    """The integral of the curvature over learning time, with an error of order two."""
+    flow, G, y, offset = make_flow("logistic", 17)
+    etas = np.linspace(0.0, 12.0, 401)
+    curvatures = [
+        ref.running_curvature("logistic", signs(y), f)
+        for f in exact_flow("logistic", G, y, offset, etas)
+    ]
+    expected = simpson(curvatures, x=etas)
+    errors = []
+    for count in (8, 32, 128):
+        *_, last = flow.run(np.linspace(0.0, 12.0, count + 1)[1:])
+        errors.append(abs(last.exposure / expected - 1.0))
+    assert errors[1] < errors[0] / 6.0
+    assert errors[2] < errors[1] / 6.0
+    assert errors[2] < 1e-4
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential", "softmax"])
