@@ -286,7 +286,8 @@ def warn_of_width(eigenvalues, trace, n_samples, *, rank_one):
     """
     if n_samples < 4 or not len(eigenvalues) or trace <= 0.0:
         return
-    if eigenvalues[0] < 2.0 * trace / n_samples:
+    # A few eigenvalues cannot tell.
+    if len(eigenvalues) >= 10 and eigenvalues[0] < 2.0 * trace / n_samples:
         warn_user(
             "The kernel sees the rows as unrelated (its matrix is nearly diagonal): "
             "scale the features, or choose a smaller gamma."
