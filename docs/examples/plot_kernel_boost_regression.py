@@ -12,7 +12,7 @@ penalty and the kernel's width of ``KernelRidge``.
 # starts at the mean; every further step makes the fit less smooth. The display shows
 # what the stopping rule minimises, the loss on the training rows, and, as these are
 # given here, the loss on 142 others, which the rule has not seen. Losses are half of
-# the mean squared error, and the criterion estimates the whole of it. The kernel on the
+# the mean squared error, and so is what is shown of the criterion. The kernel on the
 # left is Gaussian; on the right it is 1 + min(x, x'), the product over features scaled
 # to [0, 1], which is rougher.
 
@@ -35,9 +35,7 @@ for ax, (kernel, scaler) in zip(axes, kernels.items(), strict=True):
     model = EarlyStoppedKernelBoost(kernel, random_state=0)
     model.fit(scaler.fit_transform(X_train), y_train)
     Z_test = scaler.transform(X_test)
-    display = StoppingPathDisplay.from_estimator(model, Z_test, y_test, ax=ax)
-    lines = [*ax.lines, *display.df_ax_.lines]
-    ax.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
+    StoppingPathDisplay.from_estimator(model, Z_test, y_test, ax=ax)
     ax.set_title(f'kernel="{kernel}": test $R^2$ = {model.score(Z_test, y_test):.2f}')
 plt.show()
 

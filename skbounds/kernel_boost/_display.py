@@ -138,10 +138,10 @@ class StoppingPathDisplay:
         if X is not None:
             held_out = _held_out(estimator, X, y, path["t"], output)
         criterion, params = path["criterion"], estimator._params_
-        name = f'criterion of stopping="{params["stopping"]}"'
+        name = f'criterion "{params["stopping"]}"'
         if params["stopping"] in ("gcv", "cp", "loo", "discrepancy"):
             # These are squared errors, the losses half of them.
-            criterion, name = 0.5 * criterion, f"half of the {name}"
+            criterion, name = 0.5 * criterion, f"{name}, halved"
         display = cls(
             times=path["t"],
             criterion=None if criterion is None else pick(criterion),
@@ -189,7 +189,7 @@ class StoppingPathDisplay:
             ax.axvline(
                 self.stopping_time,
                 color="C3",
-                label=f"stopped: T = {self.stopping_time}",
+                label=f"T = {self.stopping_time}",
             )
         )
         if self.theory_time is not None:
