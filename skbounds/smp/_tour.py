@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.linear_model import BayesianRidge, LogisticRegressionCV
+from sklearn.linear_model import BayesianRidge
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.pipeline import make_pipeline
 
-from skbounds._tour import Entry, Result, Task, timed_fit
+from skbounds._tour import Entry, Result, Task, logistic_regression_cv, timed_fit
 from skbounds.smp import (
     RidgeSMP,
     SMPLogisticRegression,
@@ -21,9 +21,7 @@ def _run_classification(task: Task) -> Result:
     models = {
         "SMPLogisticRegressionCV": SMPLogisticRegressionCV(),
         "SMPLogisticRegression": SMPLogisticRegression(),
-        "LogisticRegressionCV": LogisticRegressionCV(
-            Cs=10, cv=5, scoring="neg_log_loss", max_iter=1000, **_quiet_options()
-        ),
+        "LogisticRegressionCV": logistic_regression_cv(),
     }
     rows, fitted = [], {}
     labels = np.unique(task.y_train)
@@ -55,13 +53,6 @@ def _run_classification(task: Task) -> Result:
     )
     numbers = {"loo_log_loss": pool.loo_log_loss_, "excess_risk_bound": bound}
     return Result(rows, guarantee, numbers)
-
-
-def _quiet_options() -> dict:
-    """Return the options that silence the deprecations of scikit-learn 1.9."""
-    if "use_legacy_attributes" in LogisticRegressionCV().get_params():
-        return {"use_legacy_attributes": False, "l1_ratios": (0.0,)}
-    return {}
 
 
 def _plot_classification(task: Task, ax) -> None:
