@@ -24,6 +24,11 @@ _TOPICS = {
         "FenchelYoungOnlineRanker",
         "SurrogateRegretDisplay",
     ),
+    "hmm": (
+        "BaumWelchHMM",
+        "EMConvergenceDisplay",
+        "HMMDisplay",
+    ),
     "kernel_boost": (
         "EarlyStoppedKernelBoost",
         "EarlyStoppedKernelBoostClassifier",

@@ -133,7 +133,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
         Seed for landmarks, the subsample that gamma is chosen on and the validation
         rows. Otherwise nothing is random with up to 500 rows and given gamma.
     verbose : int, default=0
-        Print the ranks that are tried.
+        Print the ranks that are tried, and where the path was stopped.
 
     Attributes
     ----------
@@ -360,6 +360,11 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
             problem = everything
         self._store(found, kernel, problem, X, kept)
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
+                f"{self.df_} degrees of freedom"
+            )
         self._warn_of_limit(self.n_iter_, self._limit())
         return self
 

@@ -123,7 +123,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         rows. Otherwise nothing is random with up to 500 rows and given gamma, nor
         with one feature and ``kernel="sobolev"``.
     verbose : int, default=0
-        Print the ranks that are tried.
+        Print the ranks that are tried, and where the path was stopped.
 
     Attributes
     ----------
@@ -362,6 +362,11 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             problem, train = everything, np.arange(len(y))
         self._store(solution, choice, kernel, problem, X, kept, one_output)
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
+                f"{self.df_} degrees of freedom"
+            )
         self._warn_of_limit(self.n_iter_, options.max_iter or LONGEST)
         return self
 

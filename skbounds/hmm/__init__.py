@@ -1,0 +1,6 @@
+"""Hidden Markov models, by Baum-Welch."""
+
+from skbounds.hmm._display import EMConvergenceDisplay, HMMDisplay
+from skbounds.hmm._hmm import BaumWelchHMM
+
+__all__ = ["BaumWelchHMM", "EMConvergenceDisplay", "HMMDisplay"]

@@ -1,0 +1,800 @@
+"""Hidden Markov models with Gaussian outputs, by Baum-Welch."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds.hmm import _compiled, _em, _emissions, _mixing, _symmetric
+from skbounds.hmm._sequences import sequence_starts
+
+# Squares of larger values, summed, overflow.
+_LARGEST = 1e140
+# A mean so many times its standard error, and this share of |mu|, is no mean of 0.
+_STANDARD_ERRORS, _LARGE_MEAN = 4.0, 0.5
+
+
+def _is_symmetric(self):
+    return getattr(self, "_params_", self.get_params(deep=False))["structure"] == (
+        "symmetric"
+    )
+
+
+class BaumWelchHMM(DensityMixin, SkboundsEstimator):
+    """Hidden Markov model with Gaussian outputs that says how far it has converged.
+
+    Expectation maximisation (Baum-Welch), for any number of states or for the
+    symmetric two-state model of the theory, whose E-step has a closed form. Rows are in
+    the order of time; several sequences stand one after the other.
+
+    Read more in the :ref:`User Guide <hmm>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of states.
+    structure : {"free", "symmetric"}, default="free"
+        "symmetric": two states with outputs N(-mu, sigma^2 I) and N(mu, sigma^2 I) and
+        the same probability zeta to stay, started from the law (1/2, 1/2).
+    covariance_type : {"full", "diag", "spherical", "tied"}, default="diag"
+        What covariance matrices are: any, diagonal, multiples of the identity, or one
+        for all states. Not read by the symmetric model.
+    sigma : float, default=None
+        The known standard deviation of the symmetric model's outputs; not read by the
+        other.
+    mixing_bound : float, default=0.9
+        Largest ``abs(2 zeta - 1)`` of the symmetric model; zeta is projected, (2.30b).
+    startprob : {"free", "stationary"}, default="free"
+        Law of a sequence's first state: free, or the stationary law of the transition
+        matrix after each M-step. The latter is not the exact maximiser: the likelihood
+        may fall. Not read by the symmetric model.
+    window : int, default=None
+        Posteriors are given the rows at most so far away, (2.13), which costs more than
+        all rows: O(n window). Scores and Viterbi are of all rows. None: all rows.
+    decoder : {"map", "viterbi"}, default="map"
+        States that `predict` returns: of largest posterior probability each, or the
+        most probable sequence of states.
+    n_init : int, default=1
+        Number of starts, of which the one with the largest likelihood is kept; one if
+        `means_init` is given.
+    init : {"kmeans", "random"}, default="kmeans"
+        Means at the start: centres of k-means, in lexicographic order, or rows drawn
+        at random.
+    means_init : array-like of shape (n_components, n_features), default=None
+        Means at the start; of the symmetric model also mu alone, of shape
+        (n_features,). States keep this order.
+    covariances_init : array-like of shape (n_components, n_features, n_features), \
+            default=None
+        Covariance matrices at the start, of which `covariance_type` keeps what it has.
+        None: the variances of the data's columns.
+    transmat_init : array-like of shape (n_components, n_components), default=None
+        Transition matrix at the start. None: all entries equal.
+    startprob_init : array-like of shape (n_components,), default=None
+        Law of the first state at the start. None: all entries equal.
+    max_iter : int, default=200
+        Largest number of M-steps.
+    tol : float, default=1e-6
+        EM has converged once the log-likelihood per row changes by less.
+    reg_covar : float, default=1e-6
+        Added to the variances; not read by the symmetric model.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    verbose : int, default=0
+        Print the log-likelihood of every start.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_components, n_features)
+        Means of the outputs. States are in lexicographic order of their means, unless
+        `means_init` is given. Of the symmetric model the second is mu, whose first
+        coordinate that is not 0 is positive, unless `means_init` is given.
+    covariances_ : ndarray of shape (n_components, n_features, n_features)
+        Covariance matrices of the outputs.
+    transmat_ : ndarray of shape (n_components, n_components)
+        Transition probabilities, from row to column.
+    startprob_ : ndarray of shape (n_components,)
+        Law of a sequence's first state.
+    n_iter_ : int
+        Number of M-steps of the best start.
+    converged_ : bool
+        Whether it converged.
+    history_ : ndarray of shape (n_iter + 1,)
+        Log-likelihood of all rows, at the start and after each M-step.
+    contraction_rate_ : float
+        Factor by which the parameters' changes have shrunk per iteration in the end:
+        the spectral radius of EM's Jacobian, where EM has run for long enough. nan
+        after fewer than three changes that are no rounding errors.
+    eps_mix_ : float
+        Mixing constant (2.3): the largest eps with eps <= A(j, k) / pi(k) <= 1 / eps;
+        of the symmetric model 1 - abs(2 zeta - 1).
+    rho_mix_ : float
+        ``1 - eps_mix_``.
+    reversible_gap_ : float
+        Largest violation of pi_j A(j, k) = pi_k A(k, j), which the theory assumes.
+    snr_ : float
+        abs(mu) / sigma, of the symmetric model only.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    HMMDisplay : Draws the posteriors along a sequence.
+    sklearn.mixture.GaussianMixture : The same without an order of the rows.
+
+    Notes
+    -----
+    Sequences are told apart by ``sequence_id``, which is aligned with the rows, is
+    sliced by cross-validation and travels by metadata routing, or by ``lengths``, which
+    is neither. Without routing, searches score each fold as one sequence.
+
+    The theory of [1]_ is about the symmetric model, started near the truth. Its
+    constants are not explicit; nothing here is a certificate.
+
+    References
+    ----------
+    .. [1] F. Yang, S. Balakrishnan and M. Wainwright, "Statistical and computational
+       guarantees for the Baum-Welch algorithm", Journal of Machine Learning Research
+       18, 2017. Numbers of equations are those of chapter 2 of F. Yang's thesis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbounds.hmm import BaumWelchHMM
+    >>> rng = np.random.default_rng(0)
+    >>> states = np.repeat([0, 1, 0, 1], 50)
+    >>> X = 3.0 * states[:, None] + rng.normal(size=(200, 1))
+    >>> model = BaumWelchHMM(random_state=0).fit(X)
+    >>> print(f"{np.mean(model.predict(X) == states):.2f}")
+    0.98
+    """
+
+    _parameter_constraints: dict = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "structure": [StrOptions({"free", "symmetric"})],
+        "covariance_type": [StrOptions({"full", "diag", "spherical", "tied"})],
+        "sigma": [Interval(Real, 0, None, closed="neither"), None],
+        "mixing_bound": [Interval(Real, 0, 1, closed="neither")],
+        "startprob": [StrOptions({"free", "stationary"})],
+        "window": [Interval(Integral, 1, None, closed="left"), None],
+        "decoder": [StrOptions({"map", "viterbi"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"kmeans", "random"})],
+        "means_init": ["array-like", None],
+        "covariances_init": ["array-like", None],
+        "transmat_init": ["array-like", None],
+        "startprob_init": ["array-like", None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "reg_covar": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        structure="free",
+        covariance_type="diag",
+        sigma=None,
+        mixing_bound=0.9,
+        startprob="free",
+        window=None,
+        decoder="map",
+        n_init=1,
+        init="kmeans",
+        means_init=None,
+        covariances_init=None,
+        transmat_init=None,
+        startprob_init=None,
+        max_iter=200,
+        tol=1e-6,
+        reg_covar=1e-6,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.structure = structure
+        self.covariance_type = covariance_type
+        self.sigma = sigma
+        self.mixing_bound = mixing_bound
+        self.startprob = startprob
+        self.window = window
+        self.decoder = decoder
+        self.n_init = n_init
+        self.init = init
+        self.means_init = means_init
+        self.covariances_init = covariances_init
+        self.transmat_init = transmat_init
+        self.startprob_init = startprob_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_from_scratch
+    def fit(self, X, y=None, *, sequence_id=None, lengths=None):
+        """Estimate the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        y : None
+            Ignored.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences. Rows of a sequence are adjacent.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        X = _check_size(validate_data(self, X, dtype=np.float64))
+        starts = sequence_starts(len(X), sequence_id, lengths)
+        if len(X) < self.n_components and (
+            self.structure == "free" or self.means_init is None
+        ):
+            raise ValueError(
+                f"n_components={self.n_components} states need as many rows; got "
+                f"n_samples={len(X)}."
+            )
+        if self.structure == "symmetric":
+            return self._fit_symmetric(X, starts)
+        s, d = self.n_components, X.shape[1]
+        rng = check_random_state(self.random_state)
+        center = X.mean(axis=0)
+        rows = _emissions.Rows(X, center)
+        start = self._law("startprob_init", self.startprob_init, (s,))
+        transition = self._law("transmat_init", self.transmat_init, (s, s))
+        if self.startprob == "stationary" and self.startprob_init is None:
+            start = _mixing.stationary_law(transition)
+        covariances = self._covariances(X)
+        options = _em.Options(
+            self.covariance_type, self.startprob, self.window, self.reg_covar,
+            self.max_iter, self.tol,
+        )  # fmt: skip
+        runs, failure = [], None
+        for k in range(self.n_init if self.means_init is None else 1):
+            chain = _em.Chain(start, transition, self._means(X, rng), covariances)
+            try:
+                runs.append(_em.fit_chain(chain, rows, starts, options))
+            except np.linalg.LinAlgError as error:
+                failure = error
+                continue
+            if self.verbose:
+                print(f"[BaumWelchHMM] start {k}: {runs[-1].history[-1]:.6f}")
+        if not runs:
+            raise ValueError(
+                "a covariance matrix is not positive definite: a state has too few "
+                "rows, or columns depend on others; increase reg_covar="
+                f"{self.reg_covar}, or choose another covariance_type."
+            ) from failure
+        run = max(runs, key=lambda run: run.history[-1])
+        chain = run.model
+        if run.was_empty:
+            warn_user(
+                "A state lost all its rows on the way and kept its parameters; fewer "
+                f"than n_components={s} states may be enough."
+            )
+        order = np.arange(s)
+        if self.means_init is None:
+            order = np.lexsort(chain.means.T[::-1])
+        expanded = _emissions.expand(chain.covariances, self.covariance_type, s, d)
+        self.means_ = chain.means[order]
+        self.covariances_ = expanded[order]
+        self.transmat_ = chain.transition[np.ix_(order, order)]
+        self.startprob_ = chain.start[order]
+        law = _mixing.stationary_law(self.transmat_)
+        self.eps_mix_ = _mixing.mixing_constant(self.transmat_, law)
+        if self.window is not None and law.min() < 1e-10:
+            warn_user(
+                "The stationary law, which windows start from, gives the states "
+                f"{np.flatnonzero(law < 1e-10).tolist()} no probability: windows "
+                "beyond the first rows leave them out."
+            )
+        self._store_run(run)
+        return self
+
+    def _fit_symmetric(self, X, starts):
+        if self.n_components != 2:
+            raise ValueError(
+                "structure='symmetric' has two states; got n_components="
+                f"{self.n_components} (and n_samples={X.shape[0]}, n_features="
+                f"{X.shape[1]})."
+            )
+        if self.sigma is None:
+            raise ValueError(
+                "structure='symmetric' needs sigma, the known standard deviation of "
+                "the outputs; got sigma=None. structure='free' estimates it."
+            )
+        for name in ("covariances_init", "startprob_init"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is for structure='free': the symmetric model knows it."
+                )
+        rng = check_random_state(self.random_state)
+        stay = 0.5
+        if self.transmat_init is not None:
+            A = self._law("transmat_init", self.transmat_init, (2, 2))
+            if abs(A[0, 0] - A[1, 1]) > 1e-8:
+                raise ValueError(
+                    "transmat_init of structure='symmetric' must have equal diagonal "
+                    f"entries; got {A.tolist()}."
+                )
+            stay = _symmetric.project(A[0, 0], self.mixing_bound)
+        runs = []
+        for k in range(self.n_init if self.means_init is None else 1):
+            model = _symmetric.Symmetric(self._symmetric_mean(X, rng), stay)
+            runs.append(
+                _symmetric.fit_symmetric(
+                    model, X, starts, self.sigma, self.mixing_bound, self.max_iter,
+                    self.tol, window=self.window,
+                )
+            )  # fmt: skip
+            if self.verbose:
+                print(f"[BaumWelchHMM] start {k}: {runs[-1].history[-1]:.6f}")
+        run = max(runs, key=lambda run: run.history[-1])
+        mean, stay = run.model.mean, run.model.stay
+        large = np.flatnonzero(mean)
+        if self.means_init is None and len(large) and mean[large[0]] < 0.0:
+            mean = -mean
+        self.means_ = np.array([-mean, mean])
+        d = X.shape[1]
+        self.covariances_ = np.repeat(self.sigma**2 * np.eye(d)[None], 2, axis=0)
+        self.transmat_ = _symmetric.transition_matrix(stay)
+        self.startprob_ = np.full(2, 0.5)
+        self.eps_mix_ = float(1.0 - abs(2.0 * stay - 1.0))
+        self.snr_ = float(np.linalg.norm(mean) / self.sigma)
+        self._store_run(run)
+        self._warn_of_mean(X, mean)
+        if 1.0 - abs(2.0 * stay - 1.0) <= 1.0 - self.mixing_bound + 1e-12:
+            warn_user(
+                f"The probability to stay, {stay:.3g}, is at the limit that "
+                f"mixing_bound={self.mixing_bound} sets; theory is about the inside."
+            )
+        return self
+
+    def _path(self, X, means, n_iter, *, sequence_id=None, lengths=None):
+        """Return the means along EM from given ones, (n_iter + 1, s, d)."""
+        X = check_array(X, dtype=np.float64)
+        starts = sequence_starts(len(X), sequence_id, lengths)
+        path = []
+        if self.structure == "symmetric":
+            stay = 0.5
+            if self.transmat_init is not None:
+                A = self._law("transmat_init", self.transmat_init, (2, 2))
+                stay = _symmetric.project(A[0, 0], self.mixing_bound)
+            _symmetric.fit_symmetric(
+                _symmetric.Symmetric(means[1], stay), X, starts, self.sigma,
+                self.mixing_bound, n_iter, 0.0, window=self.window,
+                visit=lambda model: path.append(np.array([-model.mean, model.mean])),
+            )  # fmt: skip
+        else:
+            s = self.n_components
+            options = _em.Options(
+                self.covariance_type, self.startprob, self.window, self.reg_covar,
+                n_iter, 0.0,
+            )  # fmt: skip
+            chain = _em.Chain(
+                self._law("startprob_init", self.startprob_init, (s,)),
+                self._law("transmat_init", self.transmat_init, (s, s)),
+                means,
+                self._covariances(X),
+            )
+            _em.fit_chain(
+                chain, _emissions.Rows(X, X.mean(axis=0)), starts, options,
+                visit=lambda chain: path.append(chain.means),
+            )  # fmt: skip
+        return np.array(path)
+
+    def _store_run(self, run):
+        self.rho_mix_ = 1.0 - self.eps_mix_
+        law = _mixing.stationary_law(self.transmat_)
+        self.reversible_gap_ = _mixing.reversible_gap(self.transmat_, law)
+        self.n_iter_ = len(run.changes)
+        self.converged_ = run.converged
+        self.history_ = np.array(run.history)
+        self.contraction_rate_ = _mixing.contraction_rate(run.changes)
+        if not run.converged:
+            warn_user(
+                f"EM did not converge in max_iter={self.max_iter} iterations; increase "
+                "it, or tol.",
+                ConvergenceWarning,
+            )
+
+    def _warn_of_mean(self, X, mean):
+        size = np.linalg.norm(X.mean(axis=0))
+        deviation = np.sqrt((mean @ mean + X.shape[1] * self.sigma**2) / len(X))
+        limit = _LARGE_MEAN * np.linalg.norm(mean) + _STANDARD_ERRORS * deviation
+        if size > limit:
+            warn_user(
+                f"The mean of X is {size:.3g} away from 0, where structure='symmetric' "
+                "says it is. Subtract what is known to be the middle of the two "
+                "states, or take structure='free'."
+            )
+
+    def _law(self, name, given, shape):
+        """Return probabilities that were given, or all the same."""
+        if given is None:
+            return np.full(shape, 1.0 / shape[-1])
+        law = np.array(given, dtype=np.float64)
+        good = law.shape == shape and np.isfinite(law).all() and (law >= 0.0).all()
+        if not good or (np.abs(law.sum(axis=-1) - 1.0) > 1e-6).any():
+            raise ValueError(
+                f"{name} must be probabilities of shape {shape}, each row of sum 1; "
+                f"got {given!r}."
+            )
+        return law / law.sum(axis=-1, keepdims=True)
+
+    def _covariances(self, X):
+        """Return covariances at the start."""
+        s, d = self.n_components, X.shape[1]
+        if self.covariances_init is None:
+            matrix = np.diag(X.var(axis=0) + self.reg_covar)
+            matrices = np.repeat(matrix[None], s, axis=0)
+        else:
+            matrices = np.array(self.covariances_init, dtype=np.float64)
+            if matrices.shape != (s, d, d) or not np.isfinite(matrices).all():
+                raise ValueError(
+                    f"covariances_init must be of shape {(s, d, d)}; got shape "
+                    f"{matrices.shape}."
+                )
+            asymmetry = np.abs(matrices - matrices.transpose(0, 2, 1)).max()
+            least = np.linalg.eigvalsh(matrices).min()
+            if asymmetry > 1e-8 * np.abs(matrices).max() or least <= 0.0:
+                raise ValueError(
+                    "covariances_init must be symmetric and positive definite; the "
+                    f"least eigenvalue is {least:.3g}."
+                )
+        variances = np.diagonal(matrices, axis1=1, axis2=2)
+        if (variances <= 0.0).any():
+            raise ValueError(
+                "a column of X is constant, which has no density; increase reg_covar="
+                f"{self.reg_covar}."
+            )
+        return _emissions.compress(matrices, self.covariance_type)
+
+    def _means(self, X, rng):
+        """Return means at the start."""
+        s, d = self.n_components, X.shape[1]
+        if self.means_init is not None:
+            means = check_array(
+                self.means_init, dtype=np.float64, input_name="means_init"
+            )
+            if means.shape != (s, d):
+                raise ValueError(
+                    f"means_init must be of shape {(s, d)}; got {means.shape}."
+                )
+            if len(np.unique(means, axis=0)) < s:
+                raise ValueError(
+                    "means_init has states with the same mean, which EM cannot tell "
+                    f"apart: {means.tolist()}."
+                )
+            return means
+        return _apart(self._starting_points(X, s, rng), X, rng)
+
+    def _starting_points(self, X, s, rng):
+        if self.init == "random":
+            return X[rng.permutation(len(X))[:s]].copy()
+        search = KMeans(s, n_init=1, random_state=rng.randint(2**31 - 1))
+        with warnings.catch_warnings():
+            # Of fewer distinct rows than clusters: their means are moved apart.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            centers = search.fit(X).cluster_centers_
+        # In the order of the other starting values, if these are given.
+        return centers[np.lexsort(centers.T[::-1])]
+
+    def _symmetric_mean(self, X, rng):
+        """Return mu at the start."""
+        d = X.shape[1]
+        if self.means_init is None:
+            first, second = _apart(self._starting_points(X, 2, rng), X, rng)
+            return 0.5 * (second - first)
+        means = np.array(self.means_init, dtype=np.float64)
+        if means.shape == (2, d):
+            if np.abs(means[0] + means[1]).max() > 1e-8 * np.abs(means).max():
+                raise ValueError(
+                    "means_init of structure='symmetric' must be -mu and mu; got "
+                    f"{means.tolist()}."
+                )
+            means = means[1]
+        if means.shape != (d,) or not np.isfinite(means).all():
+            raise ValueError(
+                f"means_init must be of shape {(2, d)} or {(d,)}; got {means.shape}."
+            )
+        if not means.any():
+            raise ValueError("means_init is 0, where EM stays: the states coincide.")
+        return means
+
+    def _expect(self, X, sequence_id, lengths, *, window=None, rows_only=False):
+        """Return what the E-step finds."""
+        check_is_fitted(self)
+        X = _check_size(validate_data(self, X, dtype=np.float64, reset=False))
+        starts = sequence_starts(len(X), sequence_id, lengths)
+        if _is_symmetric(self):
+            model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
+            sigma = self._params_["sigma"]
+            return _symmetric.expectation(model, X, starts, sigma, window=window)
+        return _em.expectation(
+            self._log_densities(X), starts, self.startprob_, self.transmat_,
+            window=window, rows_only=rows_only,
+        )  # fmt: skip
+
+    def _log_densities(self, X):
+        kind = self._params_["covariance_type"]
+        if _is_symmetric(self):
+            kind = "spherical"
+        covariances = _emissions.compress(self.covariances_, kind)
+        rows = _emissions.Rows(X, self.means_.mean(axis=0))
+        return _emissions.log_densities(rows, self.means_, covariances, kind)
+
+    def score_samples(self, X, *, sequence_id=None, lengths=None):
+        """Return log p(x_t | x_<t) of each row, within its sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            Their sum is the log-likelihood.
+        """
+        return self._expect(X, sequence_id, lengths, rows_only=True).rows
+
+    def score(self, X, y=None, *, sequence_id=None, lengths=None):
+        """Return the log-likelihood per row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        y : None
+            Ignored.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples`; `window` does not matter here.
+        """
+        rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
+        return float(rows.mean())
+
+    def predict_proba(self, X, *, sequence_id=None, lengths=None):
+        """Return the states' probabilities given the sequence (or the window).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_components)
+            Smoothed probabilities.
+        """
+        check_is_fitted(self)
+        window = self._params_["window"]
+        found = self._expect(X, sequence_id, lengths, window=window)
+        if _is_symmetric(self):
+            return _symmetric.probabilities(found)
+        return found.posterior
+
+    def predict(self, X, *, sequence_id=None, lengths=None):
+        """Return the states: of largest probability each, or the likeliest sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        states : ndarray of shape (n_samples,)
+            Numbers of states.
+        """
+        check_is_fitted(self)
+        if self._params_["decoder"] == "viterbi":
+            return self.decode(X, sequence_id=sequence_id, lengths=lengths)[1]
+        p = self.predict_proba(X, sequence_id=sequence_id, lengths=lengths)
+        return p.argmax(axis=1)
+
+    def decode(self, X, *, sequence_id=None, lengths=None):
+        """Return the most probable states (Viterbi).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        log_prob : float
+            Joint log-density of rows and states.
+        states : ndarray of shape (n_samples,)
+            Numbers of states.
+        """
+        check_is_fitted(self)
+        X = _check_size(validate_data(self, X, dtype=np.float64, reset=False))
+        starts = sequence_starts(len(X), sequence_id, lengths)
+        states = np.empty(len(X), dtype=np.int64)
+        with np.errstate(divide="ignore"):
+            log_prob = _compiled.viterbi(
+                self._log_densities(X), starts, np.log(self.startprob_),
+                np.log(self.transmat_), states,
+            )  # fmt: skip
+        if not np.isfinite(log_prob):
+            raise ValueError(
+                "no sequence of states has a positive density: the data are too far "
+                "from the model, or impossible under its transitions."
+            )
+        return float(log_prob), states
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw a sequence from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Its length.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows.
+        states : ndarray of shape (n_samples,)
+            Their states.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer; got {n_samples}.")
+        rng = check_random_state(random_state)
+        heights = rng.uniform(size=n_samples)
+        laws = np.cumsum(self.transmat_, axis=1)
+        states = np.empty(n_samples, dtype=np.int64)
+        law = np.cumsum(self.startprob_)
+        for i in range(n_samples):
+            # The last entry of a law is 1 up to rounding.
+            states[i] = min(
+                np.searchsorted(law, heights[i], side="right"), len(law) - 1
+            )
+            law = laws[states[i]]
+        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
+        X = self.means_[states]
+        for j, root in enumerate(np.linalg.cholesky(self.covariances_)):
+            own = states == j
+            X[own] += noise[own] @ root.T
+        return X, states
+
+    def bic(self, X, *, sequence_id=None, lengths=None):
+        """Return the Bayesian information criterion.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        bic : float
+            Lower is better.
+        """
+        rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
+        return float(self._n_parameters() * np.log(len(rows)) - 2.0 * rows.sum())
+
+    def aic(self, X, *, sequence_id=None, lengths=None):
+        """Return the Akaike information criterion.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        aic : float
+            Lower is better.
+        """
+        rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
+        return float(2.0 * self._n_parameters() - 2.0 * rows.sum())
+
+    def _n_parameters(self):
+        s, d = self.means_.shape
+        if _is_symmetric(self):
+            return d + 1
+        start = s - 1 if self._params_["startprob"] == "free" else 0
+        kind = self._params_["covariance_type"]
+        return start + s * (s - 1) + _emissions.n_parameters(kind, s, d)
+
+    @available_if(_is_symmetric)
+    def truncation_bound(self, k):
+        """Return by how much windows change the posterior means of the states at most.
+
+        abs(E[Z_i | x] - E[Z_i | x_{i-k}, ..., x_{i+k}]) <= 2 abs(beta) rho^k for the
+        fitted model, whatever the rows: deterministic, and without unknown constants.
+
+        Parameters
+        ----------
+        k : int
+            Reach of the window.
+
+        Returns
+        -------
+        bound : float
+            Twice as much as for a state's probability.
+        """
+        check_is_fitted(self)
+        if not isinstance(k, Integral) or k < 0:
+            raise ValueError(f"k must be an integer, 0 or more; got {k!r}.")
+        model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
+        return _symmetric.truncation_bound(model, int(k))
+
+
+def _check_size(X):
+    """Refuse values whose squares overflow."""
+    if X.size and np.abs(X).max() > _LARGEST:
+        raise ValueError(
+            f"X has a value of {np.abs(X).max():.3g}, too far from any model: values "
+            f"beyond {_LARGEST:g} are not computed with."
+        )
+    return X
+
+
+def _apart(means, X, rng):
+    """Move means that coincide: EM cannot tell such states apart."""
+    for _ in range(10):
+        if len(np.unique(means, axis=0)) == len(means):
+            return means
+        scale = np.maximum(X.std(axis=0), 1e-8 * np.maximum(np.abs(means).max(), 1.0))
+        means = means + 1e-3 * scale * rng.standard_normal(means.shape)
+    return means

@@ -1,0 +1,73 @@
+"""How fast a chain forgets."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+# What is less probable does not happen.
+_NEVER = 1e-290
+# Changes that the rate of convergence is taken from, and where they end.
+_LAST, _ROUNDING = 6, 1e-10
+
+
+def stationary_law(transition):
+    """Return pi with pi' A = pi', of sum one.
+
+    By elimination without subtractions (Grassmann, Taksar and Heyman 1985), which is
+    accurate in every entry. States that the chain leaves for good have probability 0;
+    if it can end in several sets of states, these have weights in proportion to their
+    sizes.
+    """
+    possible = transition > _NEVER
+    n_sets, labels = connected_components(possible, connection="strong")
+    law = np.zeros(len(transition))
+    for label in range(n_sets):
+        inside = labels == label
+        if not possible[np.ix_(inside, ~inside)].any():
+            part = _irreducible_law(transition[np.ix_(inside, inside)])
+            law[inside] = inside.sum() * part
+    return law / law.sum()
+
+
+def _irreducible_law(transition):
+    A = transition.copy()
+    s = len(A)
+    for k in range(s - 1, 0, -1):
+        A[:k, k] /= A[k, :k].sum()
+        A[:k, :k] += A[:k, [k]] * A[[k], :k]
+    law = np.ones(s)
+    for k in range(1, s):
+        law[k] = law[:k] @ A[:k, k]
+    return law / law.sum()
+
+
+def mixing_constant(transition, law):
+    """Return the largest eps with eps <= A(j, k) / pi(k) <= 1 / eps, (2.3)."""
+    positive = law > 0.0
+    if not positive.all() or not (transition > 0.0).all():
+        return 0.0
+    ratio = transition / law
+    return float(np.minimum(ratio, 1.0 / ratio).min())
+
+
+def reversible_gap(transition, law):
+    """Return max |pi_j A(j, k) - pi_k A(k, j)|, 0 for a reversible chain, (2.2)."""
+    flow = law[:, None] * transition
+    return float(np.abs(flow - flow.T).max())
+
+
+def contraction_rate(changes):
+    """Return the factor per iteration of the last changes of the parameters.
+
+    nan where there are fewer than three, or nothing changed any more.
+    """
+    changes = np.asarray(changes, dtype=np.float64)
+    if not len(changes):
+        return np.nan
+    # Beyond, changes are rounding errors.
+    rounding = np.flatnonzero(changes <= _ROUNDING * changes.max())
+    last = changes[: rounding[0] if len(rounding) else None][-_LAST:]
+    if len(last) < 3:
+        return np.nan
+    return float(np.exp(np.polyfit(np.arange(len(last)), np.log(last), 1)[0]))
