@@ -1,0 +1,304 @@
+"""Pictures of an experiment, and of many."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbounds.sequential._best_arm import BestArmTest
+
+
+class BestArmDisplay:
+    """Means and confidence bounds of the arms of an experiment over time.
+
+    Use `from_log` to make one.
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    times : ndarray of shape (n_times,)
+        Numbers of rewards.
+    means, lower, upper : ndarray of shape (n_times, n_arms)
+        Means and bounds by then; nan without rewards.
+    log_p_values : ndarray of shape (n_times,)
+        Logarithms of the p-value by then.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the last plot.
+    p_ax_ : matplotlib Axes
+        Axes of the p-value.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    BestArmTest : What the picture is about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbounds.sequential import BestArmDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> arms = np.tile([0, 1], 100)
+    >>> display = BestArmDisplay.from_log(
+    ...     arms, arms + rng.normal(size=200), n_arms=2, sigma=1.0, plot=False
+    ... )
+    >>> bool(display.log_p_values[-1] < np.log(0.05))
+    True
+    """
+
+    def __init__(self, *, times, means, lower, upper, log_p_values):
+        self.times = times
+        self.means = means
+        self.lower = lower
+        self.upper = upper
+        self.log_p_values = log_p_values
+
+    @classmethod
+    def from_log(
+        cls, arms, rewards, *, n_arms, sigma, delta=0.05, epsilon=0.0, n_times=200,
+        plot=True, ax=None,
+    ):  # fmt: skip
+        """Show an experiment from its log.
+
+        Parameters
+        ----------
+        arms : array-like of int of shape (n,)
+            Arms in the order of time; 0 is the control.
+        rewards : array-like of shape (n,)
+            Their rewards.
+        n_arms : int
+            Number of arms.
+        sigma : float
+            Sub-Gaussian scale of the rewards.
+        delta : float, default=0.05
+            Probability of failure of the bounds.
+        epsilon : float, default=0.0
+            Improvement that is asked for.
+        n_times : int, default=200
+            Number of times that are shown.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : BestArmDisplay
+            The display.
+        """
+        arms, rewards = np.asarray(arms), np.asarray(rewards, dtype=np.float64)
+        n = len(arms)
+        test = BestArmTest(
+            n_arms, delta=delta, epsilon=epsilon, sigma=sigma,
+            max_pulls=max(n, n_arms) + n_arms,
+        )  # fmt: skip
+        times = np.unique(np.round(np.linspace(1, n, min(n, n_times))).astype(int))
+        means, lower, upper, log_p = [], [], [], []
+        before = 0
+        for time in times:
+            test.observe(arms[before:time], rewards[before:time])
+            before = time
+            low, high = test.confidence_bounds()
+            tried = np.isfinite(low)
+            means.append(test.means_)
+            lower.append(np.where(tried, low, np.nan))
+            upper.append(np.where(tried, high, np.nan))
+            log_p.append(test.log_p_value_)
+        display = cls(
+            times=times, means=np.array(means), lower=np.array(lower),
+            upper=np.array(upper), log_p_values=np.array(log_p),
+        )  # fmt: skip
+        return display.plot(ax=ax) if plot else display
+
+    def plot(self, ax=None):
+        """Draw means, bounds and the p-value.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : BestArmDisplay
+            The display.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots()
+        n_arms = self.means.shape[1]
+        for i in range(n_arms):
+            color = "k" if i == 0 else f"C{(i - 1) % 10}"
+            name = "control" if i == 0 else f"arm {i}"
+            ax.plot(self.times, self.means[:, i], color=color, label=name)
+            ax.fill_between(
+                self.times, self.lower[:, i], self.upper[:, i], color=color, alpha=0.15
+            )
+        last = slice(len(self.times) // 10, None)
+        low, high = np.nanmin(self.lower[last]), np.nanmax(self.upper[last])
+        ax.set_ylim(low, high)
+        ax.set_xlabel("rewards")
+        ax.set_ylabel("mean reward")
+        p_ax = ax.twinx()
+        p_ax.plot(
+            self.times, self.log_p_values / np.log(10.0), color="0.4", linestyle=":"
+        )
+        p_ax.set_ylabel("log10 of the p-value (dotted)")
+        ax.legend(
+            fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4
+        )
+        self.ax_, self.p_ax_, self.figure_ = ax, p_ax, ax.figure
+        return self
+
+
+class OnlineFDRDisplay:
+    """Levels, p-values, decisions and wealth over many tests.
+
+    Use `from_procedure` or `from_study` to make one.
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    levels, p_values : ndarray of shape (n_tests,)
+        Levels and p-values.
+    rejected : ndarray of bool of shape (n_tests,)
+        The decisions.
+    wealth : ndarray of shape (n_tests,), default=None
+        Wealth after each test.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the last plot.
+    wealth_ax_ : matplotlib Axes or None
+        Axes of the wealth.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    LORD : What the picture is about.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import LORD, OnlineFDRDisplay
+    >>> display = OnlineFDRDisplay.from_procedure(
+    ...     LORD(0.1), [1e-4, 0.3, 1e-3, 0.02], plot=False
+    ... )
+    >>> display.rejected.tolist()
+    [True, False, True, False]
+    """
+
+    def __init__(self, *, levels, p_values, rejected, wealth=None):
+        self.levels = levels
+        self.p_values = p_values
+        self.rejected = rejected
+        self.wealth = wealth
+
+    @classmethod
+    def from_procedure(cls, procedure, p_values, *, plot=True, ax=None):
+        """Show what a procedure makes of p-values.
+
+        Parameters
+        ----------
+        procedure : LORD, LORDPrime, LORDPlusPlus or AlphaSpending
+            Started afresh, on a clone.
+        p_values : array-like of shape (n_tests,)
+            P-values in their order.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : OnlineFDRDisplay
+            The display.
+        """
+        from sklearn.base import clone
+
+        found = clone(procedure).fit(p_values)
+        display = cls(
+            levels=found.levels_, p_values=np.asarray(p_values, dtype=np.float64),
+            rejected=found.rejected_, wealth=found.wealth_path_,
+        )  # fmt: skip
+        return display.plot(ax=ax) if plot else display
+
+    @classmethod
+    def from_study(cls, study, *, plot=True, ax=None):
+        """Show the experiments of a study.
+
+        Parameters
+        ----------
+        study : MABFDR
+            With its history.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : OnlineFDRDisplay
+            The display.
+        """
+        history = study.history_
+        display = cls(
+            levels=np.array([entry["level"] for entry in history]),
+            p_values=np.array([entry["p_value"] for entry in history]),
+            rejected=np.array([entry["rejected"] for entry in history], dtype=bool),
+        )
+        return display.plot(ax=ax) if plot else display
+
+    def plot(self, ax=None):
+        """Draw levels, p-values, decisions and wealth.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : OnlineFDRDisplay
+            The display.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots()
+        tests = np.arange(1, len(self.levels) + 1)
+        lowest = 1e-3 * max(self.levels[self.levels > 0.0].min(initial=1.0), 1e-300)
+        p = np.maximum(self.p_values, lowest)
+        lines = ax.plot(tests, self.levels, color="C0", label="level")
+        for chosen, color, name in (
+            (self.rejected, "C3", "p-value, rejected"),
+            (~self.rejected, "0.6", "p-value"),
+        ):
+            lines += ax.plot(tests[chosen], p[chosen], ".", color=color, label=name)
+        ax.set_yscale("log")
+        ax.set_xlabel("test")
+        ax.set_ylabel("level and p-value")
+        wealth_ax = None
+        if self.wealth is not None:
+            wealth_ax = ax.twinx()
+            lines += wealth_ax.plot(
+                tests, self.wealth, color="C2", linestyle=":", label="wealth"
+            )
+            wealth_ax.set_ylabel("wealth")
+            wealth_ax.set_ylim(bottom=0.0)
+        ax.legend(
+            handles=lines, fontsize="small", loc="upper center",
+            bbox_to_anchor=(0.5, -0.14), ncols=4,
+        )  # fmt: skip
+        self.ax_, self.wealth_ax_, self.figure_ = ax, wealth_ax, ax.figure
+        return self

@@ -1,0 +1,192 @@
+"""Sums of gamma over past rejections, in little time and never too large.
+
+LORD++ needs S(j) = sum_q gamma_{j - tau_q} over all rejections tau_q. Those of the last
+64 tests are summed one by one. Older ones are replaced by groups, each a Gauss
+quadrature: 4 points t_k and weights w_k with the same moments up to order 7 as the
+rejections that they stand for. For the sequence gamma of this package
+
+    sum_q f(tau_q) - sum_k w_k f(t_k) = f^(8)(s) / 8! * sum_q prod_k (tau_q - t_k)^2
+
+with f(tau) = gamma(j - tau), and f^(8) is positive: gamma(x) is proportional to
+(log x / x) exp(-sqrt(log x)); the second factor is completely monotone for x > 1 (the
+root of a Bernstein function is one, and the exponential of minus one is completely
+monotone), the derivatives of the first alternate in sign up to order 8 where
+log x > 1 + 1/2 + ... + 1/8, that is for x >= 16, and so do those of the product. The
+sum of the groups is therefore never above the exact one.
+
+A group's width is at most a quarter of its least age. The product is then at most
+(age / 8)^8 / 64 on average, which makes the error at most some 1e-8 of the group's part
+each time that groups are merged; and they are merged about log2(j) times.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from skbounds._jit import compile_nogil
+
+_compile = partial(compile_nogil, error_model="numpy", fastmath=False)
+
+# Least age of what is grouped; where the derivatives alternate, with room.
+_LEAST_AGE = 64
+# Rejections that are kept one by one at most.
+_MOST_RECENT = 128
+# Points of a group, and its largest width in units of its least age.
+N_POINTS, _LARGEST_WIDTH = 4, 0.25
+# Rounding of the sums, by which they are made smaller.
+_ROUNDING = 1e-11
+
+
+@_compile()
+def sum_of_gamma(now, recent, points, weights, table, scale):
+    """Return the sum over recent rejections, and over groups.
+
+    Parameters
+    ----------
+    now : int
+        j.
+    recent : ndarray of int
+    points, weights : ndarray
+    table : ndarray
+        gamma_1, gamma_2, ... for the ages of recent rejections.
+    scale : float
+        Factor of gamma's formula.
+    """
+    total = 0.0
+    for tau in recent:
+        total += table[now - tau - 1]
+    far = 0.0
+    for k in range(len(points)):
+        x = now - points[k]
+        u = np.log(x)
+        far += weights[k] * u / x * np.exp(-np.sqrt(u))
+    return total + scale * far
+
+
+def gauss_quadrature(points, weights):
+    """Return at most 4 points and weights with the same moments up to order 7.
+
+    By the Lanczos process with the diagonal matrix of the points, and Golub and
+    Welsch's eigenproblem.
+
+    Parameters
+    ----------
+    points, weights : ndarray of shape (m,)
+    """
+    if len(points) <= N_POINTS:
+        return points, weights
+    center, width = points.mean(), np.ptp(points)
+    x = (points - center) / width
+    total = weights.sum()
+    v, before = np.sqrt(weights / total), np.zeros(len(x))
+    basis, diagonal, off = [v], [], []
+    for k in range(N_POINTS):
+        w = x * v
+        diagonal.append(v @ w)
+        w = w - diagonal[-1] * v - (off[-1] if off else 0.0) * before
+        # Again, as rounding spoils orthogonality.
+        for u in basis:
+            w -= (u @ w) * u
+        size = np.linalg.norm(w)
+        if k == N_POINTS - 1 or size < 1e-12:
+            break
+        off.append(size)
+        before, v = v, w / size
+        basis.append(v)
+    jacobi = np.diag(diagonal) + np.diag(off[: len(diagonal) - 1], 1)
+    jacobi += np.diag(off[: len(diagonal) - 1], -1)
+    nodes, vectors = np.linalg.eigh(jacobi)
+    return center + width * nodes, total * vectors[0] ** 2
+
+
+class RejectionHistory:
+    """Past rejections, grouped.
+
+    Attributes
+    ----------
+    recent : list of int
+    groups : list of dict
+        ``"first"`` and ``"last"`` rejection, ``"points"`` and ``"weights"``; the oldest
+        first.
+    """
+
+    def __init__(self, recent=(), groups=()):
+        self.recent = [int(tau) for tau in recent]
+        self.groups = [dict(group) for group in groups]
+        self._pack()
+
+    def _pack(self):
+        self._recent = np.array(self.recent, dtype=np.int64)
+        points = [point for group in self.groups for point in group["points"]]
+        weights = [weight for group in self.groups for weight in group["weights"]]
+        self._points, self._weights = np.array(points), np.array(weights)
+
+    def add(self, tau):
+        """Add a rejection at test tau."""
+        self.recent.append(int(tau))
+        if len(self.recent) > _MOST_RECENT:
+            self._group(int(tau))
+        self._pack()
+
+    def _group(self, now):
+        """Make groups of what is old, and merge old groups."""
+        old = [tau for tau in self.recent if now - tau >= _LEAST_AGE]
+        self.recent = self.recent[len(old) :]
+        for tau in old:
+            self.groups.append(
+                {"first": tau, "last": tau, "points": [float(tau)], "weights": [1.0]}
+            )
+        merged = []
+        for group in self.groups:
+            while merged and _fit_together(merged[-1], group, now):
+                group = _merge(merged.pop(), group)
+            merged.append(group)
+        self.groups = [_compress(group) for group in merged]
+
+    def sum(self, now, gamma):
+        """Return the sum of gamma over the ages of all rejections at test `now`."""
+        table = gamma.table(now)
+        total = sum_of_gamma(
+            now, self._recent, self._points, self._weights, table, gamma.scale
+        )
+        return float(total * (1.0 - _ROUNDING))
+
+
+class ExactHistory:
+    """Past rejections one by one, for sequences of which no formula is known."""
+
+    def __init__(self, recent=(), groups=()):
+        self.recent, self.groups = [int(tau) for tau in recent], []
+
+    def add(self, tau):
+        """Add a rejection at test tau."""
+        self.recent.append(int(tau))
+
+    def sum(self, now, gamma):
+        """Return the sum of gamma over the ages of all rejections at test `now`."""
+        table = gamma.table(1)
+        # Of older ones nothing is left.
+        self.recent = [tau for tau in self.recent if now - tau <= len(table)]
+        return float(table[now - np.array(self.recent, dtype=np.int64) - 1].sum())
+
+
+def _fit_together(older, newer, now):
+    return newer["last"] - older["first"] <= _LARGEST_WIDTH * (now - newer["last"])
+
+
+def _merge(older, newer):
+    return {
+        "first": older["first"],
+        "last": newer["last"],
+        "points": older["points"] + newer["points"],
+        "weights": older["weights"] + newer["weights"],
+    }
+
+
+def _compress(group):
+    points, weights = gauss_quadrature(
+        np.array(group["points"]), np.array(group["weights"])
+    )
+    return {**group, "points": points.tolist(), "weights": weights.tolist()}

@@ -1,0 +1,624 @@
+"""Online procedures: the level of each test is known before its p-value."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skbounds.sequential._functions import is_number
+from skbounds.sequential._history import ExactHistory, RejectionHistory
+from skbounds.sequential._sequences import Gamma
+
+
+def _plain(value):
+    """Return a parameter in types that JSON knows."""
+    if value is None or isinstance(value, str):
+        return value
+    return np.asarray(value).tolist()
+
+
+class _OnlineProcedure(BaseEstimator):
+    """What the procedures share.
+
+    Subclasses have ``_begin()``, ``_level()`` and ``_record(rejected, level)``.
+    """
+
+    def _check(self):
+        """Return the parameters, checked."""
+        alpha = self.alpha
+        if not is_number(alpha) or not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha must be in (0, 1); got {alpha!r}.")
+        horizon = getattr(self, "horizon", None)
+        if horizon is not None and (
+            not isinstance(horizon, Integral)
+            or isinstance(horizon, bool)
+            or horizon < 1
+        ):
+            raise ValueError(
+                f"horizon must be a positive integer or None; got {horizon!r}."
+            )
+
+    def _start(self):
+        """Begin, unless that was done."""
+        if not hasattr(self, "_n_tests_"):
+            self._check()
+            self._n_tests_, self._n_rejections_ = 0, 0
+            # Sum of the levels, and what rounding has taken from it.
+            self._spent_, self._lost_ = 0.0, 0.0
+            # What is set later has no effect on tests under way.
+            self._given_ = self.get_params(deep=False)
+            self._alpha_ = float(self.alpha)
+            horizon = getattr(self, "horizon", None)
+            self._last_ = np.inf if horizon is None else horizon
+            self._begin()
+            self._next_ = None
+
+    @property
+    def n_tests_(self):
+        """Number of tests so far."""
+        self._start()
+        return self._n_tests_
+
+    @property
+    def next_level_(self):
+        """Level of the next test."""
+        self._start()
+        return self._known_level()
+
+    def _known_level(self):
+        if self._next_ is None:
+            over = self._n_tests_ >= self._last_
+            self._next_ = 0.0 if over else min(self._level(), 1.0)
+        return self._next_
+
+    @property
+    def wealth_(self):
+        """What is left to spend."""
+        self._start()
+        return self._wealth()
+
+    def test(self, p_value):
+        """Test the next hypothesis.
+
+        Parameters
+        ----------
+        p_value : float
+            Its p-value.
+
+        Returns
+        -------
+        rejected : bool
+            Whether the p-value is at most the level (and the level is not 0).
+        """
+        if not is_number(p_value) or not 0.0 <= p_value <= 1.0:
+            raise ValueError(f"p_value must be in [0, 1]; got {p_value!r}.")
+        level = self.next_level_
+        rejected = bool(0.0 < level and p_value <= level)
+        self._update(rejected)
+        return rejected
+
+    def update(self, rejected):
+        """Say how the next test was decided, at ``next_level_`` by other means.
+
+        Parameters
+        ----------
+        rejected : bool
+            Whether its hypothesis was rejected.
+
+        Returns
+        -------
+        self : object
+            The procedure.
+        """
+        if not isinstance(rejected, (bool, np.bool_)):
+            raise ValueError(f"rejected must be True or False; got {rejected!r}.")
+        self._update(bool(rejected))
+        return self
+
+    def _update(self, rejected):
+        level = self._known_level()
+        self._n_tests_ += 1
+        if rejected:
+            self._n_rejections_ += 1
+        # Compensated: the wealth is a difference of long sums.
+        term = level - self._lost_
+        total = self._spent_ + term
+        self._lost_ = (total - self._spent_) - term
+        self._spent_ = total
+        self._record(rejected, level)
+        self._next_ = None
+
+    def fit(self, p_values, y=None):
+        """Start afresh, and test many hypotheses in their order.
+
+        Parameters
+        ----------
+        p_values : array-like of shape (n_tests,)
+            Their p-values.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The procedure, with ``rejected_``, ``levels_`` and ``wealth_path_``.
+        """
+        p_values = np.asarray(p_values, dtype=np.float64)
+        if p_values.ndim != 1:
+            raise ValueError(
+                f"p_values must be one-dimensional; got shape {p_values.shape}."
+            )
+        if not ((p_values >= 0.0) & (p_values <= 1.0)).all():
+            raise ValueError("p_values must be in [0, 1], without NaN.")
+        self._check()
+        self.reset()
+        self._start()
+        levels, rejected, wealth = [], [], []
+        for p in p_values.tolist():
+            level = self._known_level()
+            decision = 0.0 < level and p <= level
+            self._update(decision)
+            levels.append(level)
+            rejected.append(decision)
+            wealth.append(self._wealth())
+        self.rejected_ = np.array(rejected, dtype=bool)
+        self.levels_ = np.array(levels, dtype=np.float64)
+        self.wealth_path_ = np.array(wealth, dtype=np.float64)
+        return self
+
+    def reset(self):
+        """Forget all tests.
+
+        Returns
+        -------
+        self : object
+            The procedure.
+        """
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("__"):
+                delattr(self, name)
+        return self
+
+    def to_dict(self):
+        """Return parameters and state, in types that JSON knows.
+
+        Returns
+        -------
+        state : dict
+            For `from_dict`.
+        """
+        self._start()
+        params = {name: _plain(value) for name, value in self._given_.items()}
+        return {
+            "procedure": type(self).__name__,
+            "params": params,
+            "n_tests": self._n_tests_,
+            "n_rejections": self._n_rejections_,
+            "spent": self._spent_,
+            "lost": self._lost_,
+            "state": self._state(),
+        }
+
+    @classmethod
+    def from_dict(cls, state):
+        """Return the procedure that was written down.
+
+        Parameters
+        ----------
+        state : dict
+            Of `to_dict`.
+
+        Returns
+        -------
+        procedure : object
+            Goes on where the other was.
+        """
+        if state.get("procedure") != cls.__name__:
+            raise ValueError(
+                f"this is the state of {state.get('procedure')!r}, not of "
+                f"{cls.__name__!r}."
+            )
+        found = cls(**state["params"])
+        found._start()
+        found._n_tests_ = int(state["n_tests"])
+        found._n_rejections_ = int(state["n_rejections"])
+        found._spent_, found._lost_ = float(state["spent"]), float(state["lost"])
+        found._restore(state["state"])
+        return found
+
+    def _state(self):
+        return {}
+
+    def _restore(self, state):
+        return None
+
+
+class _LORDFamily(_OnlineProcedure):
+    """Procedures with a sequence gamma."""
+
+    def _gamma(self):
+        kind = self.gamma
+        if not isinstance(kind, str):
+            kind = np.asarray(kind)
+        return Gamma(kind, self.horizon)
+
+    def _starting_wealth(self):
+        w0 = self.w0
+        if w0 is None:
+            return 0.5 * float(self.alpha)
+        if not is_number(w0) or not 0.0 < w0 < self.alpha:
+            raise ValueError(
+                f"w0 must be in (0, alpha) = (0, {self.alpha}); got {w0!r}."
+            )
+        return float(w0)
+
+
+class LORD(_LORDFamily):
+    """Levels based on recent discovery: online control of the mFDR.
+
+    Wealth that is spent on tests and earned by rejections: the level of test j is
+    gamma_{j - tau} W(tau), with the last rejection tau before j and the wealth W(tau)
+    after it; each test costs its level, each rejection earns alpha - w0 (Procedure 2 of
+    [1]_).
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        The false discovery rate that is allowed.
+    w0 : float, default=None
+        Wealth at the start, in (0, alpha). None is alpha / 2.
+    gamma : "log" or array-like, default="log"
+        How wealth is spread over tests: a sequence proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+        (with zeros beyond).
+    horizon : int, default=None
+        Spread it over so many tests only: more powerful until then; levels are 0
+        afterwards.
+
+    Attributes
+    ----------
+    next_level_ : float
+        Level of the next test, known before its p-value.
+    wealth_ : float
+        W, what is left to spend.
+    n_tests_ : int
+        Number of tests so far.
+    rejected_ : ndarray of shape (n_tests,)
+        After `fit`: the decisions.
+    levels_ : ndarray of shape (n_tests,)
+        After `fit`: the levels.
+    wealth_path_ : ndarray of shape (n_tests,)
+        After `fit`: the wealth after each test.
+
+    See Also
+    --------
+    LORDPrime : Controls the FDR as well.
+    LORDPlusPlus : Rewards of all rejections, not only of the last.
+
+    Notes
+    -----
+    If p-values are valid given the past decisions, E V <= w0 + (alpha - w0) E R, V
+    being the number of false rejections among R: the mFDR, E V / (E R + 1), is at most
+    alpha after each number of tests (Theorem 4). The wealth may exceed alpha after many
+    discoveries.
+
+    References
+    ----------
+    .. [1] F. Yang, A. Ramdas, K. Jamieson and M. Wainwright, "A framework for
+       multi-A(rmed)/B(andit) testing with online FDR control", NeurIPS 2017.
+    .. [2] A. Javanmard and A. Montanari, "Online rules for control of false discovery
+       rate and false discovery exceedance", Annals of Statistics 46, 2018.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import LORD
+    >>> procedure = LORD(0.1)
+    >>> [procedure.test(p) for p in (1e-4, 0.3, 1e-3, 0.02)]
+    [True, False, True, False]
+    >>> print(f"{procedure.next_level_:.6f}")
+    0.001678
+    """
+
+    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None):
+        self.alpha = alpha
+        self.w0 = w0
+        self.gamma = gamma
+        self.horizon = horizon
+
+    def _check(self):
+        super()._check()
+        self._starting_wealth()
+        self._gamma()
+
+    def _begin(self):
+        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth()
+        self._tau_, self._wealth_at_tau_ = 0, self._w0_
+
+    def _level(self):
+        return self._gamma_[self._n_tests_ + 1 - self._tau_] * self._wealth_at_tau_
+
+    def _wealth(self):
+        earned = (self._alpha_ - self._w0_) * self._n_rejections_
+        return self._w0_ + earned - self._spent_
+
+    def _record(self, rejected, level):
+        if rejected:
+            self._tau_, self._wealth_at_tau_ = self._n_tests_, self._wealth()
+
+    def _state(self):
+        return {"tau": self._tau_, "wealth_at_tau": self._wealth_at_tau_}
+
+    def _restore(self, state):
+        self._tau_ = int(state["tau"])
+        self._wealth_at_tau_ = float(state["wealth_at_tau"])
+
+
+class LORDPrime(_LORDFamily):
+    """Levels that start again at each discovery: online control of the FDR.
+
+    The level of test j is alpha gamma_{j - tau} with the last rejection tau before j:
+    wealth is alpha again after each rejection (section 4.4 of [1]_, "LORD '15").
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        The false discovery rate that is allowed.
+    gamma : "log" or array-like, default="log"
+        How wealth is spread over tests: a sequence proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+        (with zeros beyond).
+    horizon : int, default=None
+        Spread it over so many tests only: more powerful until then; levels are 0
+        afterwards.
+
+    Attributes
+    ----------
+    next_level_ : float
+        Level of the next test, known before its p-value.
+    wealth_ : float
+        What is left to spend before the next rejection.
+    n_tests_ : int
+        Number of tests so far.
+    rejected_ : ndarray of shape (n_tests,)
+        After `fit`: the decisions.
+    levels_ : ndarray of shape (n_tests,)
+        After `fit`: the levels.
+    wealth_path_ : ndarray of shape (n_tests,)
+        After `fit`: the wealth after each test.
+
+    See Also
+    --------
+    LORD : More powerful, controls the mFDR.
+
+    Notes
+    -----
+    If p-values are valid given the last rejection, FDR and mFDR are at most alpha after
+    each number of tests (Theorem 5).
+
+    References
+    ----------
+    .. [1] F. Yang, A. Ramdas, K. Jamieson and M. Wainwright, "A framework for
+       multi-A(rmed)/B(andit) testing with online FDR control", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import LORDPrime
+    >>> procedure = LORDPrime(0.1)
+    >>> [procedure.test(p) for p in (1e-4, 0.3, 1e-3, 0.02)]
+    [True, False, True, False]
+    """
+
+    def __init__(self, alpha=0.05, *, gamma="log", horizon=None):
+        self.alpha = alpha
+        self.gamma = gamma
+        self.horizon = horizon
+
+    def _check(self):
+        super()._check()
+        self._gamma()
+
+    def _begin(self):
+        self._gamma_ = self._gamma()
+        self._tau_, self._spent_at_tau_ = 0, 0.0
+
+    def _level(self):
+        return self._alpha_ * self._gamma_[self._n_tests_ + 1 - self._tau_]
+
+    def _wealth(self):
+        return self._alpha_ - (self._spent_ - self._spent_at_tau_)
+
+    def _record(self, rejected, level):
+        if rejected:
+            self._tau_, self._spent_at_tau_ = self._n_tests_, self._spent_
+
+    def _state(self):
+        return {"tau": self._tau_, "spent_at_tau": self._spent_at_tau_}
+
+    def _restore(self, state):
+        self._tau_ = int(state["tau"])
+        self._spent_at_tau_ = float(state["spent_at_tau"])
+
+
+class LORDPlusPlus(_LORDFamily):
+    """Levels that all discoveries add to: online control of the FDR.
+
+    The level of test j is
+    gamma_j w0 + (alpha - w0) gamma_{j - tau_1} + alpha sum_{q >= 2} gamma_{j - tau_q}
+    over the rejections tau_1 < tau_2 < ... before j [1]_. Of the default sequence gamma
+    old rejections are summed by groups: levels are never above the exact ones, and
+    within 1e-6 of them.
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        The false discovery rate that is allowed.
+    w0 : float, default=None
+        Wealth at the start, in (0, alpha). None is alpha / 2.
+    gamma : "log" or array-like, default="log"
+        How wealth is spread over tests: a sequence proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+        (with zeros beyond).
+    horizon : int, default=None
+        Spread it over so many tests only: more powerful until then; levels are 0
+        afterwards.
+
+    Attributes
+    ----------
+    next_level_ : float
+        Level of the next test, known before its p-value.
+    wealth_ : float
+        What is left to spend.
+    n_tests_ : int
+        Number of tests so far.
+    rejected_ : ndarray of shape (n_tests,)
+        After `fit`: the decisions.
+    levels_ : ndarray of shape (n_tests,)
+        After `fit`: the levels.
+    wealth_path_ : ndarray of shape (n_tests,)
+        After `fit`: the wealth after each test.
+
+    See Also
+    --------
+    LORD : Rewards of the last rejection only, earlier ones through the wealth.
+
+    References
+    ----------
+    .. [1] A. Ramdas, F. Yang, M. Wainwright and M. Jordan, "Online control of the false
+       discovery rate with decaying memory", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import LORDPlusPlus
+    >>> procedure = LORDPlusPlus(0.1)
+    >>> [procedure.test(p) for p in (1e-4, 0.3, 1e-3, 0.02)]
+    [True, False, True, False]
+    >>> print(f"{procedure.next_level_:.6f}")
+    0.001972
+    """
+
+    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None):
+        self.alpha = alpha
+        self.w0 = w0
+        self.gamma = gamma
+        self.horizon = horizon
+
+    def _check(self):
+        super()._check()
+        self._starting_wealth()
+        self._gamma()
+
+    def _begin(self):
+        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth()
+        # Of an array no derivatives are known.
+        kind = ExactHistory if self._gamma_.scale is None else RejectionHistory
+        self._first_, self._later_ = 0, kind()
+
+    def _level(self):
+        j = self._n_tests_ + 1
+        level = self._gamma_[j] * self._w0_
+        if self._first_:
+            level += (self._alpha_ - self._w0_) * self._gamma_[j - self._first_]
+            if self._n_rejections_ > 1:
+                level += self._alpha_ * self._later_.sum(j, self._gamma_)
+        return level
+
+    def _wealth(self):
+        earned = self._w0_
+        if self._n_rejections_:
+            earned += self._alpha_ - self._w0_
+            earned += self._alpha_ * (self._n_rejections_ - 1)
+        return earned - self._spent_
+
+    def _record(self, rejected, level):
+        if rejected and not self._first_:
+            self._first_ = self._n_tests_
+        elif rejected:
+            self._later_.add(self._n_tests_)
+
+    def _state(self):
+        return {
+            "first": self._first_,
+            "recent": list(self._later_.recent),
+            "groups": [dict(group) for group in self._later_.groups],
+        }
+
+    def _restore(self, state):
+        self._first_ = int(state["first"])
+        self._later_ = type(self._later_)(state["recent"], state["groups"])
+
+
+class AlphaSpending(_OnlineProcedure):
+    """Levels 6 alpha / (pi^2 j^2): control of any false rejection at all.
+
+    The sum of all levels is alpha (Bonferroni), so that the probability of one or more
+    false rejections is at most alpha, whatever the dependence of the p-values.
+
+    Read more in the :ref:`User Guide <sequential>`.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        The family-wise error rate that is allowed.
+
+    Attributes
+    ----------
+    next_level_ : float
+        Level of the next test, known before its p-value.
+    wealth_ : float
+        What is left of alpha.
+    n_tests_ : int
+        Number of tests so far.
+    rejected_ : ndarray of shape (n_tests,)
+        After `fit`: the decisions.
+    levels_ : ndarray of shape (n_tests,)
+        After `fit`: the levels.
+    wealth_path_ : ndarray of shape (n_tests,)
+        After `fit`: the wealth after each test.
+
+    See Also
+    --------
+    LORD : Allows for a share of false rejections.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import AlphaSpending
+    >>> print(f"{AlphaSpending(0.1).next_level_:.4f}")
+    0.0608
+    """
+
+    def __init__(self, alpha=0.05):
+        self.alpha = alpha
+
+    def _begin(self):
+        return None
+
+    def _level(self):
+        return 6.0 * self._alpha_ / (np.pi * (self._n_tests_ + 1)) ** 2
+
+    def _wealth(self):
+        return self._alpha_ - self._spent_
+
+    def _record(self, rejected, level):
+        return None
+
+
+PROCEDURES = {
+    procedure.__name__: procedure
+    for procedure in (LORD, LORDPrime, LORDPlusPlus, AlphaSpending)
+}
