@@ -213,7 +213,7 @@ class BestArmTest(BaseEstimator):
         rejected : bool
             Whether the p-value is at most the level.
         """
-        if not 0.0 <= level <= 1.0:
+        if not is_number(level) or not 0.0 <= level <= 1.0:
             raise ValueError(f"level must be in [0, 1]; got {level!r}.")
         return bool(level > 0.0 and self.log_p_value_ <= np.log(level))
 
@@ -399,7 +399,10 @@ class BestArmTest(BaseEstimator):
         rng = self._generator()
         while not self._done_:
             arms = self.ask()
-            rewards = [float(np.ravel(draw(int(arm), 1, rng))[0]) for arm in arms]
+            drawn = [np.ravel(draw(int(arm), 1, rng)) for arm in arms]
+            if any(len(rewards) != 1 for rewards in drawn):
+                raise ValueError("draw must return as many rewards as `size` asks for.")
+            rewards = np.array(drawn, dtype=np.float64)[:, 0]
             self.tell(arms, rewards)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import clone
 
 from skbounds.sequential._best_arm import BestArmTest
 
@@ -224,8 +225,6 @@ class OnlineFDRDisplay:
         display : OnlineFDRDisplay
             The display.
         """
-        from sklearn.base import clone
-
         found = clone(procedure).fit(p_values)
         display = cls(
             levels=found.levels_, p_values=np.asarray(p_values, dtype=np.float64),
@@ -252,10 +251,14 @@ class OnlineFDRDisplay:
             The display.
         """
         history = study.history_
+        # Started afresh: decisions are all that wealth depends on.
+        procedure = clone(study._procedure_)
+        wealth = [procedure.update(entry["rejected"]).wealth_ for entry in history]
         display = cls(
             levels=np.array([entry["level"] for entry in history]),
             p_values=np.array([entry["p_value"] for entry in history]),
             rejected=np.array([entry["rejected"] for entry in history], dtype=bool),
+            wealth=np.array(wealth),
         )
         return display.plot(ax=ax) if plot else display
 

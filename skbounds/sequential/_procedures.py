@@ -114,6 +114,7 @@ class _OnlineProcedure(BaseEstimator):
         """
         if not isinstance(rejected, (bool, np.bool_)):
             raise ValueError(f"rejected must be True or False; got {rejected!r}.")
+        self._start()
         self._update(bool(rejected))
         return self
 

@@ -468,6 +468,35 @@ def test_false_discoveries(rule, share):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rule", ["LORD", "LORDPrime"])
+def test_false_discoveries_of_bandits(rule):
+    """FDR and mFDR of p-values that experiments with equal arms end with, and others.
+
+    Null experiments are the hardest ones, all arms equal; the truncated ones keep what
+    was certified by then.
+    """
+    alpha, n_runs, n_tests = 0.2, 100, 100
+    rng = np.random.default_rng(0)
+    null = rng.uniform(size=(n_runs, n_tests)) < 0.7
+    means = np.zeros((n_runs * n_tests, 4))
+    means[~null.ravel(), 2] = 3.0
+    found = simulate_best_arm_tests(
+        means, sigma=1.0, delta=1e-3, max_pulls=300, random_state=0
+    )
+    p = np.exp(found["log_p_value"]).reshape(n_runs, n_tests)
+    V, R = np.empty(n_runs), np.empty(n_runs)
+    for run in range(n_runs):
+        rejected = RULES[rule](alpha).fit(p[run]).rejected_
+        V[run], R[run] = (rejected & null[run]).sum(), rejected.sum()
+    fdp = V / np.maximum(R, 1.0)
+    excess = V - alpha * (R + 1.0)
+    assert excess.mean() <= 3.0 * excess.std() / np.sqrt(n_runs)
+    assert fdp.mean() <= alpha + 3.0 * fdp.std() / np.sqrt(n_runs)
+    # The experiments are no empty ones.
+    assert R.mean() > 5.0
+
+
+@pytest.mark.slow
 def test_best_arms_are_discovered():
     """In a study with clear winners: most are found, and hardly a null is rejected."""
     rng = np.random.default_rng(0)

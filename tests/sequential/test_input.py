@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from skbounds.sequential import (
     LORD,
@@ -275,3 +276,30 @@ def test_levels_near_one():
     assert study.next_level_ == 1.0
     test = study.begin(2)
     assert test.delta < 1.0
+
+
+@pytest.mark.parametrize("rule", [LORD, LORDPrime, LORDPlusPlus, AlphaSpending])
+def test_decisions_of_others_from_the_first_on(rule):
+    """`update` needs no look at the level before."""
+    told, tested = rule(), rule()
+    for p in (0.0, 0.5, 0.0, 0.9):
+        told.update(tested.test(p))
+        assert told.wealth_ == tested.wealth_
+        assert told.next_level_ == tested.next_level_
+
+
+@pytest.mark.parametrize("level", [None, "0.05", [0.05], np.nan, -0.1, 1.1])
+def test_levels_that_are_none(level):
+    """Refused by name."""
+    test = BestArmTest(2, sigma=1.0, max_pulls=10)
+    with pytest.raises(ValueError, match="level must be in"):
+        test.rejected(level)
+
+
+@pytest.mark.parametrize("rewards", [[0.0, 0.0], [], [np.nan], None])
+def test_draws_that_misbehave(rewards):
+    """One finite reward for each that is asked for; nothing is learnt otherwise."""
+    test = BestArmTest(2, sigma=1.0, max_pulls=10, random_state=0)
+    with pytest.raises((ValueError, TypeError)):
+        test.run(lambda arm, size, rng: rewards)
+    assert_array_equal(test.counts_, [0, 0])
