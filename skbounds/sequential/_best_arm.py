@@ -211,11 +211,14 @@ class BestArmTest(BaseEstimator):
         Returns
         -------
         rejected : bool
-            Whether the p-value is at most the level.
+            Whether the p-value is at most the level, and the best arm is not the
+            control.
         """
         if not is_number(level) or not 0.0 <= level <= 1.0:
             raise ValueError(f"level must be in [0, 1]; got {level!r}.")
-        return bool(level > 0.0 and self.log_p_value_ <= np.log(level))
+        if level == 0.0 or self.recommendation_ == 0:
+            return False
+        return bool(self.log_p_value_ <= np.log(level))
 
     def confidence_bounds(self):
         """Return bounds of the arms' expectations, as the test uses them.

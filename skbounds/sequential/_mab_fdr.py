@@ -200,7 +200,7 @@ class MABFDR(BaseEstimator):
             raise ValueError("finish takes the experiment that begin has opened.")
         level = self._procedure_.next_level_
         best = test.recommendation_
-        rejected = bool(best != 0 and test.rejected(level))
+        rejected = test.rejected(level)
         self._procedure_.update(rejected)
         self._history_.append(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 
 import numpy as np
@@ -245,13 +246,23 @@ class _LORDFamily(_OnlineProcedure):
             kind = np.asarray(kind)
         return Gamma(kind, self.horizon)
 
-    def _starting_wealth(self):
+    def _starting_wealth(self, warn=False):
         w0 = self.w0
         if w0 is None:
             return 0.5 * float(self.alpha)
         if not is_number(w0) or not 0.0 < w0 < self.alpha:
             raise ValueError(
                 f"w0 must be in (0, alpha) = (0, {self.alpha}); got {w0!r}."
+            )
+        if warn and not 1e-3 <= w0 / self.alpha <= 1.0 - 1e-3:
+            limit, when = (
+                ("0", "before") if w0 < 0.5 * self.alpha else ("alpha", "after")
+            )
+            warnings.warn(
+                f"w0={w0!r} is close to {limit}: hardly anything is left for tests "
+                f"{when} the first rejection.",
+                UserWarning,
+                stacklevel=3,
             )
         return float(w0)
 
@@ -338,7 +349,7 @@ class LORD(_LORDFamily):
         self._gamma()
 
     def _begin(self):
-        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth()
+        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth(warn=True)
         self._tau_, self._wealth_at_tau_ = 0, self._w0_
 
     def _level(self):
@@ -523,7 +534,7 @@ class LORDPlusPlus(_LORDFamily):
         self._gamma()
 
     def _begin(self):
-        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth()
+        self._gamma_, self._w0_ = self._gamma(), self._starting_wealth(warn=True)
         # Of an array no derivatives are known.
         kind = ExactHistory if self._gamma_.scale is None else RejectionHistory
         self._first_, self._later_ = 0, kind()

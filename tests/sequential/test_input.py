@@ -1,6 +1,7 @@
 """Bad input and misuse: clear errors, and the state as it was."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -141,7 +142,6 @@ def test_end_of_an_experiment():
     while not test.done_:
         test.tell(test.ask(), np.zeros(2))
     assert test.n_pulls_ == 10
-    assert not test.is_certified_
     with pytest.raises(ValueError, match="has ended"):
         test.ask()
     for level in (-0.1, 1.1, np.nan):
@@ -303,3 +303,28 @@ def test_draws_that_misbehave(rewards):
     with pytest.raises((ValueError, TypeError)):
         test.run(lambda arm, size, rng: rewards)
     assert_array_equal(test.counts_, [0, 0])
+
+
+@pytest.mark.parametrize("rule", [LORD, LORDPlusPlus])
+@pytest.mark.parametrize("w0, words", [(1e-9, "before"), (0.05 * (1 - 1e-9), "after")])
+def test_initial_wealth_near_its_limits(rule, w0, words):
+    """One warning; usual values are silent (tests turn no warning off)."""
+    with pytest.warns(UserWarning, match=f"w0=.*{words} the first") as found:
+        rule(0.05, w0=w0).fit([0.5, 0.0])
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for usual in (None, 0.0025, 0.045):
+            rule(0.05, w0=usual).fit([0.5, 0.0])
+
+
+def test_the_control_in_front():
+    """No rejection where the control has become the best, however small P was."""
+    test = BestArmTest(2, sigma=1.0, max_pulls=1000, delta=1e-12)
+    test.observe(np.tile([0, 1], 30), np.tile([0.0, 3.0], 30))
+    assert test.rejected(0.05)
+    before = test.p_value_
+    test.observe(np.zeros(20, dtype=int), np.full(20, 100.0))
+    assert test.p_value_ == before
+    assert test.recommendation_ == 0
+    assert not test.rejected(0.05)
