@@ -22,12 +22,14 @@ def single_thread():
         os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
-def parse_options(description):
-    """Return the command line's options; every script has the same."""
+def parse_options(description, *, plot=False):
+    """Return the command line's options; scripts with a picture have one more."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick", action="store_true", help="under a minute; does not touch README.md"
     )
+    if plot:
+        parser.add_argument("--plot", type=Path, help="file of the picture")
     return parser.parse_args()
 
 
@@ -65,6 +67,17 @@ def alternate_times(functions, *, repeats=5):
         name: (statistics.median(values), max(values) - min(values))
         for name, values in times.items()
     }
+
+
+def report(begin, text):
+    """Print what has been done by now."""
+    seconds = time.perf_counter() - begin
+    print(f"{seconds:.0f} s: {text}", file=sys.stderr, flush=True)
+
+
+def verdict(value, good, target):
+    """Say whether a target is met."""
+    return f"{value}: {'met' if good else '**missed**'} (target {target})"
 
 
 def format_table(header, rows):

@@ -72,7 +72,15 @@ import time
 import warnings
 from dataclasses import dataclass, field
 
-from _report import alternate_times, format_table, parse_options, publish, single_thread
+from _report import (
+    alternate_times,
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
@@ -506,12 +514,6 @@ def run_panel(letter, panel, begin):
 # ---------------------------------------------------------------- tables
 
 
-def report(begin, text):
-    """Print what has been done by now."""
-    seconds = time.perf_counter() - begin
-    print(f"{seconds:.0f} s: {text}", file=sys.stderr, flush=True)
-
-
 def rmse(deviations):
     """Return root mean squares over samples."""
     return np.sqrt((deviations**2).mean(axis=0))
@@ -621,10 +623,6 @@ def describe_losses(cells):
     header = ["cell", "true error", "RMSE / cv10's", "default: bias, sd"]
     header.append("cv10: bias, sd")
     return f"{text}. The worst:\n\n{format_table(header, rows)}"
-
-
-def verdict(value, good, target):
-    return f"{value}: {'met' if good else '**missed**'} (target {target})"
 
 
 def summarize_accuracy(panels, cells):

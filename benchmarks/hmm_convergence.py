@@ -36,14 +36,20 @@ import time
 import warnings
 from dataclasses import dataclass
 
-from _report import format_table, parse_options, publish, single_thread
+from _report import (
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
 
 import numpy as np
-from hmm_speed import draw_states, report, verdict
-from kernel_boost_rates import parse_plot
+from hmm_speed import draw_states
 
 from skbounds.hmm import BaumWelchHMM, EMConvergenceDisplay, _symmetric
 
@@ -418,8 +424,7 @@ def plot(path, n_draws):
 
 
 def main():
-    file = parse_plot()
-    options = parse_options(__doc__.splitlines()[0])
+    options = parse_options(__doc__.splitlines()[0], plot=True)
     # About zeta at the bound, where the mixture is meant to be, and about tol = 0.
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
@@ -441,9 +446,9 @@ def main():
     report(begin, "mixtures")
     windows = run_windows(n_windows)
     report(begin, "windows")
-    if file is not None:
-        plot(file, n_drawn)
-        report(begin, f"{file}")
+    if options.plot is not None:
+        plot(options.plot, n_drawn)
+        report(begin, f"{options.plot}")
     text = (
         "## Hidden Markov models: convergence\n\n"
         "The symmetric model, d = 10, n = 1000, zeta* = .2, started as in section 2.4 "

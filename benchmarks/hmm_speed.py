@@ -42,7 +42,15 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 
-from _report import alternate_times, format_table, parse_options, publish, single_thread
+from _report import (
+    alternate_times,
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
@@ -329,16 +337,6 @@ def run_memory(n, states, *, only_ours=False):
 
 
 # ---------------------------------------------------------------- tables
-
-
-def report(begin, text):
-    """Print what has been done by now."""
-    seconds = time.perf_counter() - begin
-    print(f"{seconds:.0f} s: {text}", file=sys.stderr, flush=True)
-
-
-def verdict(value, good, target):
-    return f"{value}: {'met' if good else '**missed**'} (target {target})"
 
 
 def three_digits(value):

@@ -36,19 +36,22 @@ Iterates are compared at 1, ..., 100 and 300 further times up to 7 n.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from _report import format_table, parse_options, publish, single_thread
+from _report import (
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
 
 import numpy as np
-from kernel_boost_speed import report, verdict
 from scipy.special import expit
 
 from skbounds.kernel_boost import (
@@ -92,15 +95,6 @@ LOSSES = {
     "Logit": Loss("log_loss", 0.25, 2.0 / np.sqrt(N_BINOMIAL), 1.0),
     "Exp": Loss("exponential", 1.0, 1.0 / np.sqrt(N_BINOMIAL), 0.5),
 }
-
-
-def parse_plot():
-    """Take --plot FILE from the command line; the other options are shared."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--plot", type=Path)
-    options, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
-    return options.plot
 
 
 # ---------------------------------------------------------------- experiment
@@ -383,8 +377,7 @@ def plot(results, sizes, path):
 
 
 def main():
-    file = parse_plot()
-    options = parse_options(__doc__.splitlines()[0])
+    options = parse_options(__doc__.splitlines()[0], plot=True)
     begin = time.perf_counter()
     sizes, n_trials = SIZES, N_TRIALS
     if options.quick:
@@ -394,8 +387,8 @@ def main():
         for n in sizes:
             results[name, n] = run(loss, n, n_trials, seed)
             report(begin, f"{name}, n={n}")
-    if file is not None:
-        plot(results, sizes, file)
+    if options.plot is not None:
+        plot(results, sizes, options.plot)
     tables = "\n\n".join(
         f"### {name}\n\n{describe_errors(name, results, sizes)}" for name in LOSSES
     )

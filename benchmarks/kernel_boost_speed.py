@@ -55,13 +55,20 @@ more, with probabilities from 5 folds.
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from _report import alternate_times, format_table, parse_options, publish, single_thread
+from _report import (
+    alternate_times,
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
@@ -416,16 +423,6 @@ def run_million(n, repeats):
 
 
 # ---------------------------------------------------------------- tables
-
-
-def report(begin, text):
-    """Print what has been done by now."""
-    seconds = time.perf_counter() - begin
-    print(f"{seconds:.0f} s: {text}", file=sys.stderr, flush=True)
-
-
-def verdict(value, good, target):
-    return f"{value}: {'met' if good else '**missed**'} (target {target})"
 
 
 def geometric_mean(values):

@@ -44,7 +44,14 @@ import time
 import warnings
 from dataclasses import dataclass
 
-from _report import format_table, parse_options, publish, single_thread
+from _report import (
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
@@ -60,11 +67,9 @@ from kernel_boost_speed import (
     draw_sobolev1d,
     geometric_mean,
     normal,
-    report,
     root_mean_square,
     student,
     true_log_loss,
-    verdict,
 )
 from sklearn.exceptions import ConvergenceWarning
 

@@ -44,7 +44,14 @@ import sys
 import time
 import warnings
 
-from _report import alternate_times, format_table, parse_options, publish, single_thread
+from _report import (
+    alternate_times,
+    format_table,
+    parse_options,
+    publish,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
@@ -377,10 +384,6 @@ def describe_times(results, groups):
         means = [np.mean([results[name][key] for name in names]) for key in TIMES]
         rows.append([f"**{title}**", "", "", *(f"{mean:.1f}" for mean in means)])
     return format_table(header, rows)
-
-
-def verdict(value, good, target):
-    return f"{value}: {'met' if good else '**missed**'} (target {target})"
 
 
 def summarize_quality(results, groups):

@@ -45,14 +45,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from _report import format_table, parse_options, publish, single_thread
+from _report import (
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
 
 import numpy as np
-from hmm_speed import report, verdict
-from kernel_boost_rates import parse_plot
 
 from skbounds.sequential import (
     LORD,
@@ -454,8 +459,7 @@ def plot(path, by_m, by_arms, bernoulli, rates):
 
 
 def main():
-    file = parse_plot()
-    options = parse_options(__doc__.splitlines()[0])
+    options = parse_options(__doc__.splitlines()[0], plot=True)
     begin = time.perf_counter()
     n_runs, n_tests, n_bernoulli, n_rates, proportions = 8, 500, 6, 12, PROPORTIONS
     if options.quick:
@@ -474,9 +478,9 @@ def main():
     report(begin, "4.8")
     rates = {p: run_rates(p, n_rates, 500) for p in proportions}
     report(begin, "4.10")
-    if file is not None:
-        plot(file, by_m, by_arms, bernoulli, rates)
-        report(begin, f"{file}")
+    if options.plot is not None:
+        plot(options.plot, by_m, by_arms, bernoulli, rates)
+        report(begin, f"{options.plot}")
     n_false = {
         name: sum(o.n_false for outcomes in results.values() for o in outcomes)
         for name, results in {

@@ -35,13 +35,19 @@ import gc
 import sys
 import time
 
-from _report import format_table, parse_options, publish, single_thread
+from _report import (
+    format_table,
+    parse_options,
+    publish,
+    report,
+    single_thread,
+    verdict,
+)
 
 if __name__ == "__main__":
     single_thread()
 
 import numpy as np
-from hmm_speed import report, verdict
 from sequential_figures import SHARE, draw_means
 
 from skbounds.sequential import (
