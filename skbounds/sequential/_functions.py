@@ -121,6 +121,11 @@ def lil_delta(n, radius, *, sigma):
 
 
 def _check_arms(means, counts=None):
+    if counts is not None:
+        means, counts = np.asarray(means), np.asarray(counts, dtype=np.float64)
+        if counts.shape == means.shape:
+            # Without rewards there is no mean: NaN, or whatever is given.
+            means = np.where(counts == 0.0, 0.0, means)
     means = check_array(means, ensure_2d=False, dtype=np.float64, input_name="means")
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(
@@ -129,7 +134,6 @@ def _check_arms(means, counts=None):
         )
     if counts is None:
         return means
-    counts = np.asarray(counts, dtype=np.float64)
     good = counts.shape == means.shape and np.isfinite(counts).all()
     if not good or not ((counts == 0.0) | (counts >= 1.0)).all():
         raise ValueError(
@@ -157,7 +161,7 @@ def always_valid_pvalue(means, counts, *, sigma, epsilon=0.0):
     Parameters
     ----------
     means : array-like of shape (n_arms,)
-        Mean rewards; the first is the control's.
+        Mean rewards; the first is the control's. NaN where there are no rewards.
     counts : array-like of shape (n_arms,)
         Numbers of rewards. Arms without rewards say nothing.
     sigma : float

@@ -284,7 +284,8 @@ class LORD(_LORDFamily):
     alpha : float, default=0.05
         The false discovery rate that is allowed.
     w0 : float, default=None
-        Wealth at the start, in (0, alpha). None is alpha / 2.
+        Wealth at the start, in (0, alpha). None is alpha / 2. Within a thousandth of
+        alpha of either end there is a warning.
     gamma : "log" or array-like, default="log"
         How wealth is spread over tests: a sequence proportional to
         log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
@@ -479,7 +480,8 @@ class LORDPlusPlus(_LORDFamily):
     alpha : float, default=0.05
         The false discovery rate that is allowed.
     w0 : float, default=None
-        Wealth at the start, in (0, alpha). None is alpha / 2.
+        Wealth at the start, in (0, alpha). None is alpha / 2. Within a thousandth of
+        alpha of either end there is a warning.
     gamma : "log" or array-like, default="log"
         How wealth is spread over tests: a sequence proportional to
         log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1

@@ -328,3 +328,15 @@ def test_the_control_in_front():
     assert test.p_value_ == before
     assert test.recommendation_ == 0
     assert not test.rejected(0.05)
+
+
+def test_means_of_arms_without_rewards():
+    """`means_` and `counts_` of a test under way can be given; other NaN cannot."""
+    test = BestArmTest(3, sigma=1.0, max_pulls=100)
+    test.observe([0, 2] * 20, [0.0, 3.0] * 20)
+    assert np.isnan(test.means_[1])
+    p = always_valid_pvalue(test.means_, test.counts_, sigma=1.0)
+    assert p == always_valid_pvalue([0.0, 5.0, 3.0], [20, 0, 20], sigma=1.0)
+    assert p < 0.05
+    with pytest.raises(ValueError, match="means"):
+        always_valid_pvalue([0.0, np.nan, 3.0], [20, 1, 20], sigma=1.0)
