@@ -10,12 +10,14 @@ __version__ = "0.1.0"
 
 _TOPICS = {
     "bolstering": (
+        "BolsteredComparison",
         "BolsteredEstimate",
         "BolsteredEstimateDisplay",
         "BolsteredScorer",
         "BolsteredSearchCV",
         "FullSampleSplit",
         "bolstered_val_score",
+        "compare_bolstered",
     ),
     "fenchel_young": (
         "FenchelYoungOnlineClassifier",

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -39,6 +40,7 @@ __all__ = [
     "_fit_context",
     "check_method_params",
     "check_sample_weight",
+    "is_scorer",
     "neighbors_data",
     "num_samples",
     "routing_enabled",
@@ -68,6 +70,11 @@ def check_sample_weight(sample_weight, X) -> np.ndarray:
     if not weight.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weight
+
+
+def is_scorer(item) -> bool:
+    """Tell whether something is a scorer as ``make_scorer`` makes them."""
+    return isinstance(item, _BaseScorer)
 
 
 def neighbors_data(estimator):

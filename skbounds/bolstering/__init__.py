@@ -1,23 +1,27 @@
 """Error estimation from the training rows.
 
-Bolstered (generalised resubstitution) estimates of an estimator's error on new rows,
-and the practical default that blends them with a few matched folds.
+Errors on held-out rows of a few fits on balanced parts of the rows (the default of
+`BolsteredScorer`), and the bolstered (generalised resubstitution) estimates of an
+estimator's error on new rows from one fit.
 """
 
 from skbounds.bolstering._display import BolsteredEstimateDisplay
-from skbounds.bolstering._estimates import BolsteredEstimate
+from skbounds.bolstering._record import BolsteredComparison, BolsteredEstimate
 from skbounds.bolstering._scorer import BolsteredScorer
-from skbounds.bolstering._search import (
-    BolsteredSearchCV,
+from skbounds.bolstering._search import BolsteredSearchCV
+from skbounds.bolstering._val_score import (
     FullSampleSplit,
     bolstered_val_score,
+    compare_bolstered,
 )
 
 __all__ = [
+    "BolsteredComparison",
     "BolsteredEstimate",
     "BolsteredEstimateDisplay",
     "BolsteredScorer",
     "BolsteredSearchCV",
     "FullSampleSplit",
     "bolstered_val_score",
+    "compare_bolstered",
 ]

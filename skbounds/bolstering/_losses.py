@@ -1,4 +1,4 @@
-"""Losses, from targets and predictions to a number per row."""
+"""Losses, from targets and predictions to a number per row, and scores of parts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NAMES = ("squared", "absolute", "zero_one", "log")
-_CLASSIFICATION = ("zero_one", "log")
+from skbounds._sklearn_compat import is_scorer
+
+NAMES = ("squared", "absolute", "zero_one", "log", "brier")
+_CLASSIFICATION = ("zero_one", "log", "brier")
 # The least probability whose logarithm is taken.
 _LEAST = np.finfo(np.float64).eps
 
@@ -34,7 +36,7 @@ class Loss:
     @property
     def response(self):
         """What of the estimator the loss is of."""
-        return "predict_proba" if self.kind == "log" else "predict"
+        return "predict_proba" if self.kind in ("log", "brier") else "predict"
 
     def __call__(self, targets, predictions, classes=None):
         """Return the losses.
@@ -44,7 +46,7 @@ class Loss:
         targets : ndarray of shape (n,) or (n, m)
         predictions : ndarray of shape (n,) or (n, m), or (n, n_classes)
         classes : ndarray or None
-            Of the columns of probabilities.
+            Of the columns of probabilities, in any order.
 
         Returns
         -------
@@ -60,9 +62,14 @@ class Loss:
         elif self.kind == "zero_one":
             losses = (targets != predictions).astype(np.float64)
         elif self.kind == "log":
-            columns = np.searchsorted(classes, targets)
-            likelihood = predictions[np.arange(len(targets)), columns]
+            likelihood = _own_probability(targets, predictions, classes)
             losses = -np.log(np.clip(likelihood, _LEAST, 1.0))
+        elif self.kind == "brier":
+            own = _own_probability(targets, predictions, classes)
+            # |p - e|^2; with two classes half of it, as scikit-learn has it.
+            losses = (predictions**2).sum(axis=1) - 2.0 * own + 1.0
+            if predictions.shape[1] == 2:
+                losses = 0.5 * losses
         else:
             gaps = np.asarray(targets, dtype=np.float64) - predictions
             losses = gaps**2 if self.kind == "squared" else np.abs(gaps)
@@ -70,18 +77,60 @@ class Loss:
                 losses = losses.mean(axis=1)
         if not np.isfinite(losses).all():
             raise ValueError(
-                f"loss={self.name!r} is not finite for a moved row: the estimator "
-                "predicts NaN or infinity outside the range of its data."
+                f"loss={self.name!r} is not finite for some rows: the estimator "
+                "predicts NaN or infinity (moved rows may be outside the range of its "
+                "data)."
             )
         return losses
 
 
+@dataclass(frozen=True)
+class Score:
+    """A score of a fitted estimator on some rows that is no mean of losses.
+
+    Attributes
+    ----------
+    name : str
+    scorer : callable
+        ``scorer(estimator, X, y)``.
+    """
+
+    name: str
+    scorer: object
+
+    kind = "score"
+    response = None
+
+    @property
+    def function(self):
+        """The scorer."""
+        return self.scorer
+
+
+def code_labels(labels, classes):
+    """Return the position of each label among sorted classes, -1 for others."""
+    labels = np.asarray(labels)
+    try:
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    except TypeError:
+        places = np.zeros(len(labels), dtype=np.intp)
+    return np.where(classes[places] == labels, places, -1)
+
+
+def _own_probability(targets, probabilities, classes):
+    """Return what each row's own class got; 0 for classes that are not known."""
+    order = np.argsort(classes, kind="stable")
+    places = code_labels(targets, classes[order])
+    own = probabilities[np.arange(len(targets)), order[places]]
+    return np.where(places < 0, 0.0, own)
+
+
 def resolve_losses(loss, classification):
-    """Return the losses asked for, as a list.
+    """Return the losses and scores asked for, as a list.
 
     Parameters
     ----------
-    loss : str, callable or list of these
+    loss : str, callable, Score or list of these
     classification : bool
     """
     given = loss if isinstance(loss, (list, tuple)) else [loss]
@@ -89,11 +138,17 @@ def resolve_losses(loss, classification):
         raise ValueError("loss must not be an empty list.")
     found = []
     for item in given:
+        if isinstance(item, Score) or (isinstance(item, Loss) and item.function):
+            found.append(item)
+            continue
+        if isinstance(item, Loss):
+            item = item.name
         if callable(item):
-            name = getattr(item, "__name__", repr(item))
+            name = getattr(item, "__name__", None) or repr(item)
             taken = [other.name for other in found]
             number = 1 + sum(other.startswith(name) for other in taken)
-            found.append(Loss(f"{name}_{number}" if name in taken else name, item))
+            name = f"{name}_{number}" if name in taken else name
+            found.append(Score(name, item) if is_scorer(item) else Loss(name, item))
             continue
         if item == "auto":
             item = "zero_one" if classification else "squared"
@@ -124,7 +179,7 @@ def respond(estimator, X, response):
         result = result[:, 0]
     if result.dtype.kind == "f" and not np.isfinite(result).all():
         raise ValueError(
-            f"{type(estimator).__name__} predicts NaN or infinity for some rows: moved "
-            "rows may leave the range that the estimator is defined on."
+            f"{type(estimator).__name__} predicts NaN or infinity for some rows (moved "
+            "rows may leave the range that the estimator is defined on)."
         )
     return result

@@ -53,16 +53,21 @@ class Rows:
     codes : ndarray of int or None
     classes : ndarray or None
     weight : ndarray of shape (n,)
+    groups : ndarray of int of shape (n,) or None
+        Rows that must stay together.
     prepared : dict
         What was prepared for these rows, by what it depends on.
     """
 
-    def __init__(self, X, y, sample_weight, *, classification, categorical_features):
+    def __init__(
+        self, X, y, sample_weight, *, classification, categorical_features,
+        groups=None, moved=True,
+    ):  # fmt: skip
         if y is None:
             raise ValueError(
                 "BolsteredScorer requires y to be passed, but the target y is None."
             )
-        check_consistent_length(X, y)
+        check_consistent_length(X, y, groups)
         n = self.n_given = num_samples(y)
         self.kept = np.arange(n)
         if sample_weight is None:
@@ -74,7 +79,11 @@ class Rows:
                 self.kept = kept
                 self.weight = self.weight[kept]
                 X, y = safe_indexing(X, kept), safe_indexing(y, kept)
-        self.table = Table(X, categorical_features)
+        self.groups = None
+        if groups is not None:
+            self.groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+            self.groups = self.groups.ravel()[self.kept]
+        self.table = Table(X, categorical_features, moved=moved)
         self.codes = self.classes = self.matrix = None
         if classification:
             self.targets = np.asarray(y)

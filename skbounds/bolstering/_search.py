@@ -1,11 +1,13 @@
-"""One fit instead of cross-validation: a splitter, a function and a search."""
+"""A search over parameters with an error estimate per candidate."""
 
 from __future__ import annotations
 
+import time
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_random_state, get_tags, indexable
@@ -17,269 +19,76 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch
-from skbounds._sklearn_compat import (
-    StrOptions,
-    _fit_context,
-    check_method_params,
-    num_samples,
-    routing_enabled,
-)
-from skbounds.bolstering._blend import warn_of_size
-from skbounds.bolstering._leave_one_out import has_formula, leave_one_out_unfitted
+from skbounds._sklearn_compat import _fit_context, routing_enabled
 from skbounds.bolstering._losses import resolve_losses
+from skbounds.bolstering._parts._estimate import warn_of_size
+from skbounds.bolstering._parts._leave_one_out import has_formula
 from skbounds.bolstering._scorer import BolsteredScorer
+from skbounds.bolstering._val_score import MEAN_SCORINGS, FullSampleSplit, Scoring
+
+# What candidates are ranked by, beside each of their scores.
+_RANKED = "ranked_"
 
 
-def _own_score(error, estimator, y):
-    convert = _accuracy if is_classifier(estimator) else _r2
-    return convert(error, estimator, y)
-
-
-def _negative(error, estimator, y):
-    return -error
-
-
-def _accuracy(error, estimator, y):
-    return 1.0 - error
-
-
-def _r2(error, estimator, y):
-    variance = np.var(np.asarray(y, dtype=np.float64), axis=0).mean()
-    return 1.0 - error / variance if variance > 0.0 else np.nan
-
-
-# Scikit-learn's names and the loss each is the mean of, with its sign.
-_SCORINGS = {
-    "accuracy": ("zero_one", _accuracy),
-    "neg_mean_squared_error": ("squared", _negative),
-    "neg_mean_absolute_error": ("absolute", _negative),
-    "neg_log_loss": ("log", _negative),
-}
-
-
-class FullSampleSplit:
-    """A splitter with one split: all rows to fit, and the same rows to score.
-
-    For scorers that estimate the error on new rows from the rows that were fitted, such
-    as `BolsteredScorer`. With any other scorer this is the error on the training rows.
-
-    Read more in the :ref:`User Guide <bolstering>`.
-
-    .. versionadded:: 0.1
-
-    See Also
-    --------
-    BolsteredSearchCV : A search that needs no splitter.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from skbounds.bolstering import BolsteredScorer, FullSampleSplit
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> scorer = BolsteredScorer(categorical_features=[1])
-    >>> scores = cross_val_score(
-    ...     Ridge(), X[:100], y[:100], scoring=scorer, cv=FullSampleSplit()
-    ... )
-    >>> scores.shape
-    (1,)
-    """
-
-    def split(self, X, y=None, groups=None):
-        """Yield all rows twice.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, for their number.
-        y : object, default=None
-            Not used.
-        groups : None
-            Groups cannot be kept apart by one fit on everything.
-
-        Yields
-        ------
-        train, test : ndarray of int of shape (n_samples,)
-            All row numbers.
-        """
-        if groups is not None:
-            raise ValueError(
-                "groups cannot be kept apart by FullSampleSplit, whose only split has "
-                "all rows in both parts; use GroupKFold with a plain scorer."
-            )
-        rows = np.arange(num_samples(X))
-        yield rows, rows
-
-    def get_n_splits(self, X=None, y=None, groups=None):
-        """Return 1.
-
-        Parameters
-        ----------
-        X, y, groups : object, default=None
-            Not used.
-
-        Returns
-        -------
-        n_splits : int
-            Always 1.
-        """
-        return 1
-
-    def __repr__(self):
-        return "FullSampleSplit()"
-
-
-def bolstered_val_score(estimator, X, y, *, scoring=None, params=None, **options):
-    """Estimate an estimator's score on new rows; replaces ``cross_val_score``.
-
-    Fits a clone on all rows and estimates its error with a `BolsteredScorer`.
-
-    Read more in the :ref:`User Guide <bolstering>`.
-
-    .. versionadded:: 0.1
+class _Candidate(BaseEstimator):
+    """A candidate of a search, whose fit is the fits of its estimate.
 
     Parameters
     ----------
     estimator : estimator
-        Classifier or regressor.
-    X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Their targets.
-    scoring : {"accuracy", "neg_mean_squared_error", "neg_mean_absolute_error", \
-            "neg_log_loss", "r2"}, default=None
-        None: the estimator's own score (accuracy or R squared), or minus the loss where
-        the option ``loss`` is given. R squared is one minus the mean squared error over
-        the variance of y (of all outputs together).
-    params : dict, default=None
-        Parameters for the estimator's ``fit``; those with an entry per row are cut to
-        the rows of a fit.
-    **options
-        Parameters of `BolsteredScorer`.
-
-    Returns
-    -------
-    scores : ndarray of shape (1,)
-        Greater is better, as from ``cross_val_score``.
-
-    See Also
-    --------
-    BolsteredScorer : Gives the parts of the estimate, too.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skbounds.bolstering import bolstered_val_score
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = DecisionTreeClassifier(random_state=0)
-    >>> scores = bolstered_val_score(model, X[::3], y[::3])
-    >>> bool(0.8 < scores[0] < 1.0)
-    True
+    question : _Question
+        What is asked of all candidates.
     """
-    if isinstance(options.get("loss"), (list, tuple)):
-        raise ValueError(
-            "bolstered_val_score has one score: loss must not be a list; use "
-            "BolsteredScorer(loss=...).estimate for several."
+
+    def __init__(self, estimator, question):
+        self.estimator = estimator
+        self.question = question
+
+    def set_params(self, **params):
+        """Set parameters of the estimator itself."""
+        self.estimator.set_params(**params)
+        return self
+
+    def __sklearn_clone__(self):
+        return _Candidate(clone(self.estimator), self.question)
+
+    def fit(self, X, y=None):
+        """Fit what the estimate needs."""
+        self.scores_ = self.question.scores(self.estimator)
+        return self
+
+
+class _Question:
+    """What is asked of all candidates: scores on the same parts of the same rows."""
+
+    def __init__(self, plan, rows, losses, fit_params):
+        self.plan, self.rows, self.losses = plan, rows, losses
+        self.fit_params = fit_params
+
+    def scores(self, estimator):
+        """Return the scores of a candidate, and what it is ranked by."""
+        plan = self.plan
+        found = plan.scorer._estimates_unfitted(
+            estimator, self.rows, self.losses, self.fit_params, in_search=True
         )
-    for name in ("sample_weight", "fit_params"):
-        if name in options:
-            raise TypeError(f"bolstered_val_score takes no {name}; give it in params.")
-    if "groups" in options:
-        raise ValueError(
-            "bolstered_val_score takes no groups: rows are matched across them. Use "
-            "cross_val_score with GroupKFold."
-        )
-    if "cv" in options:
-        raise ValueError(
-            "bolstered_val_score takes no cv: it estimates from one fit on all rows. "
-            "For K-fold cross-validation use cross_val_score with a plain scorer."
-        )
-    scorer, convert = resolve_scoring(scoring, options)
-    X, y = indexable(X, y)
-    fit_params = {} if params is None else params
-    if routing_enabled():
-        router = MetadataRouter(owner="bolstered_val_score").add(
-            estimator=estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-        fit_params = process_routing(router, "fit", **fit_params).estimator.fit
-    if options:
-        scorer._validate_params()
-    estimator, exact = clone(estimator), None
-    if not fit_params and scorer.method == "auto" and scorer.shrink in ("auto", 0):
-        exact = leave_one_out_unfitted(estimator, X, y)
-    if exact is None:
-        estimator.fit(X, y, **check_method_params(X, fit_params))
-    [found] = scorer._estimates(
-        estimator, X, y, None, fit_params, once=True, validate=False, exact=exact
-    ).values()
-    return np.array([convert(found.error, estimator, y)])
+        y = self.rows.targets
+        scores = plan.scores(found, estimator, y)
+        by = "hold_out" if plan.scorer.method == "auto" else "error"
+        ranked = plan.scores(found, estimator, y, by)
+        return scores | {_RANKED + name: value for name, value in ranked.items()}
 
 
-def resolve_scoring(scoring, options):
-    """Return the scorer, and a function from its error to a score.
-
-    Parameters
-    ----------
-    scoring : str or None
-    options : dict
-        Parameters of `BolsteredScorer`.
-
-    Returns
-    -------
-    scorer : BolsteredScorer
-    convert : callable
-        ``convert(error, estimator, y)``.
-    """
-    loss = options.get("loss", "auto")
-    chosen = not (isinstance(loss, str) and loss == "auto")
-    if scoring is None:
-        if chosen:
-            return BolsteredScorer(**options), _negative
-        return BolsteredScorer(**options), _own_score
-    if chosen:
-        raise ValueError(
-            f"scoring and loss cannot both be given; got scoring={scoring!r} and "
-            f"loss={loss!r}."
-        )
-    if scoring == "r2":
-        return BolsteredScorer(**{**options, "loss": "squared"}), _r2
-    if not isinstance(scoring, str) or scoring not in _SCORINGS:
-        raise ValueError(
-            f"scoring must be one of {sorted([*_SCORINGS, 'r2'])} or None; got "
-            f"{scoring!r}. Only means of a loss per row can be estimated; a loss of "
-            "your own can be given as loss=."
-        )
-    loss, convert = _SCORINGS[scoring]
-    return BolsteredScorer(**{**options, "loss": loss}), convert
-
-
-class _SearchScorer:
-    """A scorer that knows what the fits of a search were given."""
-
-    def __init__(self, scorer, convert, fit_params):
-        self.scorer, self.convert, self.fit_params = scorer, convert, fit_params
-
-    def __call__(self, estimator, X, y, sample_weight=None):
-        """Return the score, or a dict of scores."""
-        # Weights are those of the fits, which are passed on without being asked for.
-        found = self.scorer._estimates(
-            estimator, X, y, None, self.fit_params, in_search=True
-        )
-        if isinstance(self.scorer.loss, (list, tuple)):
-            return {f"neg_{name}": -item.error for name, item in found.items()}
-        [item] = found.values()
-        return self.convert(item.error, estimator, y)
+def _read_scores(candidate, X, y):
+    return candidate.scores_
 
 
 class BolsteredSearchCV(GridSearchCV):
-    """Search a grid of parameters with one fit and a bolstered score per candidate.
+    """Search a grid of parameters with a few fits on balanced parts per candidate.
 
-    Replaces ``GridSearchCV``. Candidates are compared on the same matched folds and the
-    same moved rows, except nearest neighbours: with uniform weights these have exact
-    leave-one-out, and with more neighbours than half of the rows four folds, not two.
+    Replaces ``GridSearchCV``. All candidates are fitted on the same parts of the rows
+    (except those that cannot be fitted on so few, see `BolsteredScorer`). They are
+    ranked by their errors on held-out rows; the scores are the estimates of the error
+    of a fit on all rows.
 
     Read more in the :ref:`User Guide <bolstering>`.
 
@@ -291,21 +100,19 @@ class BolsteredSearchCV(GridSearchCV):
         Classifier or regressor.
     param_grid : dict or list of dict
         As in ``GridSearchCV``.
-    scoring : {"accuracy", "neg_mean_squared_error", "neg_mean_absolute_error", \
-            "neg_log_loss", "r2"}, default=None
+    scoring : str, callable, list, tuple or dict, default=None
         As in `bolstered_val_score`.
     n_jobs : int, default=None
         Number of candidates at a time.
     refit : bool, str or callable, default=True
-        As in ``GridSearchCV``; for several losses the name of one, such as
-        ``"neg_squared"``.
+        As in ``GridSearchCV``; for several scores the name of one, for several losses
+        a name such as ``"neg_squared"``.
     verbose : int, default=0
         As in ``GridSearchCV``.
     error_score : 'raise' or numeric, default=np.nan
-        Score of a candidate whose fit fails.
+        Score of a candidate whose fits fail.
     return_train_score : bool, default=False
-        There is only one split, with the same rows in both parts: the train scores are
-        the test scores again.
+        There is only one split, of which these are the test scores again.
     method : {"auto", "x", "y", "xy", "x+posterior", "resub"}, default="auto"
         What is averaged over; "resub" is the resubstitution error.
     kernel : {"auto", "mpe", "mpe_limit", "mm", "mm_exact", "mm_diag"}, float, \
@@ -320,11 +127,13 @@ class BolsteredSearchCV(GridSearchCV):
         in units of the columns (of X followed by y for "xy"); a callable returns one,
         given X and y. "auto": "mm" with the median of the chi law in classification;
         "mpe" in regression ("mpe_limit" above 3000 rows).
-    loss : {"auto", "squared", "absolute", "zero_one", "log"}, callable or list, \
-            default="auto"
+    loss : {"auto", "squared", "absolute", "zero_one", "log", "brier"}, callable or \
+            list, default="auto"
         "auto": "zero_one" for classifiers, "squared" for regressors. A callable gets
-        ``(y_true, y_pred)`` and returns a number per row. With a list there are
-        several results from the same predictions.
+        ``(y_true, y_pred)`` and returns a number per row; a scorer made by
+        :func:`~sklearn.metrics.make_scorer` is computed per fit of ``method="auto"`` on
+        the rows held out, and averaged. With a list there are several results from
+        the same fits, where their rules ask for the same parts.
     standardize : bool, default=True
         Whether distances and kernels are in units of the features' standard deviations.
     semi : bool, default=False
@@ -342,41 +151,52 @@ class BolsteredSearchCV(GridSearchCV):
         "auto": in closed form where there is one that is faster. Not read by
         ``method="auto"``.
     n_nodes : int, default="auto"
-        Moved rows per row: 4 for ``method="auto"`` (fewer above 100 rows), else 32.
-    n_folds : {"auto", 2, 4}, default="auto"
-        Matched folds of ``method="auto"``. "auto": 2 below 60 rows and where a class
-        has fewer than 8 rows, else 4; 4 in regression.
+        Moved rows per row; "auto" is 32. Not read by ``method="auto"``.
+    n_folds : {"auto", 4, 6}, default="auto"
+        Folds of ``method="auto"`` for 0-1 loss: 4 for halves, 6 for two-thirds. "auto":
+        4 below 60 rows.
     n_repeats : int, default=1
-        Times that the folds are dealt.
-    holdout_scale : float, default=0.7
-        Factor of the kernels' widths for rows that are held out.
-    n_neighbors : int, default=3
-        Nearest other rows whose labels are compared with a row's prediction.
-    shrink : float, default="auto"
-        Share of the way from the held-out to the bolstered error, in [0, 1]. "auto":
-        0.5 for "zero_one", otherwise 0. Other losses than "zero_one" and "squared" are
-        not blended.
-    clip : float, default=2.0
-        The difference of the two counts for at most so many standard errors.
+        Times that the rows are dealt to the folds.
+    learning_ratio : float, default="auto"
+        Error of a fit on all rows over that of a fit on a part, in (0, 1], where much
+        has been learnt. "auto": 0.9 for halves, 0.95 for two-thirds. 0-1 loss only.
+    holdout_scale : float, default="deprecated"
+        Without effect.
+
+        .. deprecated:: 0.2
+    n_neighbors : int, default="deprecated"
+        Without effect.
+
+        .. deprecated:: 0.2
+    shrink : float, default="deprecated"
+        Without effect.
+
+        .. deprecated:: 0.2
+    clip : float, default="deprecated"
+        Without effect.
+
+        .. deprecated:: 0.2
     categorical_features : array-like, default=None
         Mask, numbers or names of columns that are never moved and do not count for
         distances: categories, flags, and numbers with missing values or that must not
         leave their range. Columns that are no numbers are taken as such anyway. None
-        warns of columns with few values.
+        warns of columns with few values where rows are moved.
     random_state : int, RandomState instance or None, default=0
-        A number makes different estimators comparable: they are moved alike.
+        A number makes different estimators comparable: they get the same parts.
 
     Attributes
     ----------
     cv_results_ : dict
-        As in ``GridSearchCV``, with one split.
+        As in ``GridSearchCV``, with one split. With ``method="auto"``
+        ``rank_test_score`` is by the error on held-out rows, of which
+        ``mean_test_score`` is the corrected one.
     best_estimator_ : estimator
         The best candidate, fitted on all rows.
     best_score_ : float
-        Its bolstered score.
+        Its estimated score.
     best_params_ : dict
     best_index_ : int
-    scorer_ : callable
+    scorer_ : BolsteredScorer
     n_splits_ : int
         1.
     refit_time_ : float
@@ -395,10 +215,11 @@ class BolsteredSearchCV(GridSearchCV):
 
     Notes
     -----
-    `score` is the plain score on the rows that it is given. A ``GridSearchCV`` with a
-    `BolsteredScorer` is different: its ``score`` on other rows takes them for those of
-    the fit. With ``method="auto"`` clones are fitted on them; the other methods give
-    their smoothed test error.
+    `score` is the plain score on the rows that it is given.
+
+    Choosing the candidate of the best estimate makes its estimate too low, as with
+    cross-validation: for the error of what was chosen estimate that of the search, as
+    in ``bolstered_val_score(search, X, y)``.
 
     Examples
     --------
@@ -426,7 +247,7 @@ class BolsteredSearchCV(GridSearchCV):
                 "return_train_score",
             )
         },
-        "scoring": [StrOptions({*_SCORINGS, "r2"}), None],
+        "scoring": [str, callable, list, tuple, dict, None],
         **BolsteredScorer._parameter_constraints,
     }
 
@@ -452,10 +273,11 @@ class BolsteredSearchCV(GridSearchCV):
         n_nodes="auto",
         n_folds="auto",
         n_repeats=1,
-        holdout_scale=0.7,
-        n_neighbors=3,
-        shrink="auto",
-        clip=2.0,
+        learning_ratio="auto",
+        holdout_scale="deprecated",
+        n_neighbors="deprecated",
+        shrink="deprecated",
+        clip="deprecated",
         categorical_features=None,
         random_state=0,
     ):
@@ -478,6 +300,7 @@ class BolsteredSearchCV(GridSearchCV):
         self.n_nodes = n_nodes
         self.n_folds = n_folds
         self.n_repeats = n_repeats
+        self.learning_ratio = learning_ratio
         self.holdout_scale = holdout_scale
         self.n_neighbors = n_neighbors
         self.shrink = shrink
@@ -487,7 +310,7 @@ class BolsteredSearchCV(GridSearchCV):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y=None, **params):
+    def fit(self, X, y=None, *, groups=None, **params):
         """Score all candidates and fit the best one.
 
         Parameters
@@ -496,6 +319,8 @@ class BolsteredSearchCV(GridSearchCV):
             Rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that are held out together, see `BolsteredScorer.estimate`.
         **params : dict
             Parameters for the estimator's ``fit``; those with an entry per row, such as
             weights, are cut to the rows of a fit. Scores are not weighted.
@@ -508,17 +333,83 @@ class BolsteredSearchCV(GridSearchCV):
         fit_params = params
         if routing_enabled():
             fit_params = process_routing(self, "fit", **params).estimator.fit
-        search = self._make_search(fit_params)
-        if is_classifier(self.estimator) or is_regressor(self.estimator):
-            # What is wrong for all candidates is not for error_score to hide.
-            search.scoring.scorer._prepare(self.estimator, X, y, None, 0)
+        plan = Scoring(self.scoring, self._options())
+        self._check_refit(plan.several)
+        X, y = indexable(X, y)
+        classification = is_classifier(self.estimator)
+        if not (classification or is_regressor(self.estimator)):
+            # The last step may be in the grid, for what it is.
+            classification = None
+        # What is wrong for all candidates is not for error_score to hide.
+        rows = losses = None
+        if classification is not None:
+            losses = plan.scorer._check_question(self.estimator)
+            rows = plan.scorer._read(X, y, None, classification, groups)
         if self.method == "auto" and not has_formula(self.estimator):
-            warn_of_size(num_samples(X))
-        search.fit(X, y, **params)
-        for name, value in vars(search).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(self, name, value)
+            warn_of_size(len(rows.targets) if rows else 0)
+        question = _Question(plan, rows, losses, fit_params)
+        if rows is None:
+            question = _LateQuestion(plan, (X, y, groups), fit_params)
+        search = GridSearchCV(
+            _Candidate(self.estimator, question),
+            self.param_grid,
+            scoring=_read_scores,
+            n_jobs=self.n_jobs,
+            refit=False,
+            cv=FullSampleSplit(),
+            verbose=self.verbose,
+            error_score=self.error_score,
+            return_train_score=self.return_train_score,
+        )
+        search.fit(X, y)
+        self.n_splits_, self.multimetric_ = 1, plan.several
+        self.scorer_ = plan.scorer
+        self.cv_results_ = _arrange(search.cv_results_, plan.several)
+        self._choose(X, y, fit_params)
         return self
+
+    def _check_refit(self, several):
+        """Ask for the score that decides, where there are several."""
+        if several and self.refit is not False and not isinstance(self.refit, str):
+            if not callable(self.refit):
+                raise ValueError(
+                    "For several scores, refit must be the name of the one that "
+                    f"decides, a callable, or False; got refit={self.refit!r}."
+                )
+
+    def _choose(self, X, y, fit_params):
+        """Set what is known of the best candidate, and fit it."""
+        results = self.cv_results_
+        name = self.refit if isinstance(self.refit, str) else "score"
+        if callable(self.refit):
+            index = self.refit(results)
+            if not isinstance(index, Integral):
+                raise TypeError("best_index_ returned is not an integer")
+            if not 0 <= index < len(results["params"]):
+                raise IndexError("best_index_ index out of range")
+            self.best_index_ = index
+        elif self.multimetric_ and self.refit is False:
+            return
+        else:
+            if f"rank_test_{name}" not in results:
+                known = [
+                    key.removeprefix("rank_test_")
+                    for key in results
+                    if key.startswith("rank_test_")
+                ]
+                raise ValueError(f"refit must be one of {known!r}; got {self.refit!r}.")
+            self.best_index_ = int(np.argmin(results[f"rank_test_{name}"]))
+        if not callable(self.refit):
+            self.best_score_ = results[f"mean_test_{name}"][self.best_index_]
+        self.best_params_ = results["params"][self.best_index_]
+        if self.refit is False:
+            return
+        best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        start = time.time()
+        self.best_estimator_ = best.fit(X, y, **fit_params)
+        self.refit_time_ = time.time() - start
+        if hasattr(best, "feature_names_in_"):
+            self.feature_names_in_ = best.feature_names_in_
 
     def score(self, X, y=None, **params):
         """Return the plain score of the best estimator on some rows.
@@ -540,7 +431,11 @@ class BolsteredSearchCV(GridSearchCV):
         """
         check_is_fitted(self, "best_estimator_")
         scoring = self.scoring
-        if scoring is None:
+        if isinstance(scoring, dict):
+            scoring = scoring[self._deciding_score()]
+        elif isinstance(scoring, (list, tuple)):
+            scoring = self._deciding_score()
+        elif scoring is None:
             loss = self._refit_loss()
             if callable(loss):
                 weight = params.pop("sample_weight", None)
@@ -548,7 +443,9 @@ class BolsteredSearchCV(GridSearchCV):
                     raise TypeError(f"a loss of your own takes no {sorted(params)!r}.")
                 losses = loss(np.asarray(y), self.best_estimator_.predict(X))
                 return -float(np.average(losses, weights=weight))
-            scoring = {loss: name for name, (loss, _) in _SCORINGS.items()}.get(loss)
+            names = {loss: name for name, (loss, _) in MEAN_SCORINGS.items()}
+            names["squared"] = "neg_mean_squared_error"
+            scoring = names.get(loss)
             if loss == "zero_one":
                 return (
                     check_scoring(self.best_estimator_, "accuracy")(
@@ -572,39 +469,40 @@ class BolsteredSearchCV(GridSearchCV):
             f"refit={self.refit!r}."
         )
 
+    def _deciding_score(self):
+        """Return the name of the score that decided."""
+        if not isinstance(self.refit, str):
+            raise ValueError(
+                "score needs refit to be the name of one of the scores; got "
+                f"refit={self.refit!r}."
+            )
+        return self.refit
+
     def get_metadata_routing(self):
-        """Return how metadata is routed: as by ``GridSearchCV``.
+        """Return how metadata is routed: to the fits of the estimator.
 
         Returns
         -------
         routing : MetadataRouter
-            Requests of the estimator and the scorer.
+            Requests of the estimator.
         """
-        return self._make_search({}).get_metadata_routing()
+        return MetadataRouter(owner=self).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
 
-    def _make_search(self, fit_params):
+    def _options(self):
         names = BolsteredScorer._get_param_names()
         options = {name: getattr(self, name) for name in names}
-        # All candidates are to be moved alike.
+        # All candidates are to get the same parts.
         if not isinstance(self.random_state, Integral):
             rng = check_random_state(self.random_state)
             options["random_state"] = int(rng.randint(2**31 - 1))
-        scorer, convert = resolve_scoring(self.scoring, options)
-        return GridSearchCV(
-            self.estimator,
-            self.param_grid,
-            scoring=_SearchScorer(scorer, convert, fit_params),
-            n_jobs=self.n_jobs,
-            refit=self.refit,
-            cv=FullSampleSplit(),
-            verbose=self.verbose,
-            error_score=self.error_score,
-            return_train_score=self.return_train_score,
-        )
+        return options
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # Rows are moved with NumPy.
+        # Losses are computed with NumPy.
         tags.array_api_support = False
         known = get_tags(self.estimator)
         is_regression = known.estimator_type == "regressor"
@@ -612,5 +510,49 @@ class BolsteredSearchCV(GridSearchCV):
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         named = isinstance(self.kernel, str) and self.kernel != "mm"
-        tags.input_tags.sparse &= self.method in ("x", "xy") and not named
+        moved = self.method in ("x", "xy") and not named
+        tags.input_tags.sparse &= self.method == "auto" or moved
         return tags
+
+
+class _LateQuestion(_Question):
+    """The question to candidates of which each says itself what kind it is of."""
+
+    def __init__(self, plan, data, fit_params):
+        super().__init__(plan, None, None, fit_params)
+        self.data = data
+
+    def scores(self, estimator):
+        """Return the scores of a candidate, and what it is ranked by."""
+        scorer, (X, y, groups) = self.plan.scorer, self.data
+        self.losses = scorer._check_question(estimator)
+        self.rows = scorer._read(X, y, None, is_classifier(estimator), groups)
+        return super().scores(estimator)
+
+
+def _arrange(results, several):
+    """Return a search's results with ranks by what candidates are ranked by."""
+    names = [
+        key.removeprefix("mean_test_")
+        for key in results
+        if key.startswith("mean_test_") and not key.startswith(f"mean_test_{_RANKED}")
+    ]
+    found = {
+        key: value
+        for key, value in results.items()
+        if _RANKED not in key
+        and not any(key.endswith((f"_test_{n}", f"_train_{n}")) for n in names)
+    }
+    for name in names:
+        new = name if several else "score"
+        for kind in ("test", "train"):
+            for key in ("split0", "mean", "std"):
+                if f"{key}_{kind}_{name}" in results:
+                    found[f"{key}_{kind}_{new}"] = results[f"{key}_{kind}_{name}"]
+        ranked = -results[f"mean_test_{_RANKED}{name}"]
+        # Candidates that failed come last.
+        worst = np.nanmax(ranked, initial=-np.inf) + 1.0
+        ranked = np.where(np.isnan(ranked), worst, ranked)
+        ranks = rankdata(ranked, method="min").astype(np.int32)
+        found[f"rank_test_{new}"] = ranks
+    return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse import diags, issparse
 from sklearn.utils import check_array
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from skbounds._base import warn_user
-from skbounds._sklearn_compat import safe_indexing
+from skbounds._sklearn_compat import num_samples, safe_indexing
 
 # Values a numeric feature needs to look continuous.
 _FEW_VALUES = 10
@@ -25,10 +27,13 @@ class Table:
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
     categorical_features : array-like or None
         Mask, column numbers or names of columns that stay as they are.
+    moved : bool
+        Whether rows are to be moved, for which numbers must be there and should look
+        like numbers. Otherwise X may be anything that rows can be taken of.
 
     Attributes
     ----------
-    X : ndarray, dataframe or sparse matrix
+    X : ndarray, dataframe, sparse matrix or list
     movable : ndarray of int of shape (n_movable,)
         Columns that are numbers.
     values : ndarray of shape (n_samples, n_movable), or sparse matrix
@@ -36,11 +41,23 @@ class Table:
         Whether all of X can be computed with.
     """
 
-    def __init__(self, X, categorical_features):
+    def __init__(self, X, categorical_features, *, moved=True):
         self.is_frame = hasattr(X, "columns")
         self.is_sparse = issparse(X)
         if categorical_features is None and is_plain(X, 2):
-            self._take_plain(X)
+            self.X = X
+            self.n_rows, self.n_columns = X.shape
+            self.is_numeric = True
+            self.movable = np.arange(self.n_columns)
+            if moved:
+                # A copy: the user's array may change while this is kept.
+                self.values = X.copy()
+                self._warn_of_few_values()
+            return
+        if not (self.is_frame or self.is_sparse or moved or _is_two_dimensional(X)):
+            # Texts, images: nothing is known of them but their number.
+            self.X, self.n_rows, self.n_columns = X, num_samples(X), 0
+            self.is_numeric, self.movable = False, np.arange(0)
             return
         if not self.is_frame:
             X = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False)
@@ -61,31 +78,90 @@ class Table:
         else:
             self.is_numeric = self.X.dtype.kind in "biuf"
         self.movable = np.flatnonzero(~fixed)
-        if self.is_sparse:
-            self.values = check_array(
-                X[:, self.movable], accept_sparse="csr", dtype=np.float64
-            )
-        elif not len(self.movable):
-            self.values = np.empty((self.n_rows, 0))
-        else:
-            if self.is_frame:
-                columns = [np.asarray(self._column(k)) for k in self.movable]
-                part = np.column_stack(columns)
-            else:
-                part = self.X[:, self.movable]
-            self._check_missing(part)
-            self.values = check_array(part, dtype=np.float64, input_name="X")
+        if not moved:
+            return
+        if not self.is_sparse:
+            self._check_missing(self._numbers())
+        self.values = self._numbers(ensure_all_finite=True)
         if categorical_features is None and not self.is_sparse:
             self._warn_of_few_values()
 
-    def _take_plain(self, X):
-        """Take what needs no check."""
-        # A copy: the user's array may change while this is kept.
-        self.X, self.values = X, X.copy()
-        self.n_rows, self.n_columns = X.shape
-        self.is_numeric = True
-        self.movable = np.arange(self.n_columns)
-        self._warn_of_few_values()
+    @cached_property
+    def values(self):
+        """The columns that are numbers, where no row is moved: maybe with NaN."""
+        return self._numbers(ensure_all_finite=False)
+
+    def _numbers(self, **checks):
+        """Return the columns that are numbers, as doubles if they are checked."""
+        if self.is_sparse:
+            part = self.X[:, self.movable]
+            return check_array(part, accept_sparse="csr", dtype=np.float64, **checks)
+        if not len(self.movable):
+            return np.empty((self.n_rows, 0))
+        if self.is_frame:
+            columns = [np.asarray(self._column(k)) for k in self.movable]
+            part = np.column_stack(columns)
+        else:
+            part = self.X[:, self.movable]
+        if not checks:
+            return part
+        return check_array(part, dtype=np.float64, input_name="X", **checks)
+
+    def points(self, weight, *, standardize):
+        """Return coordinates in which close rows are alike, without a look at y.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n,)
+        standardize : bool
+
+        Returns
+        -------
+        points : ndarray of shape (n, r)
+            Standardised columns that vary; what is missing is at the column's mean.
+        """
+        values = self.values
+        if self.is_sparse:
+            return Coordinates(values, weight, standardize=standardize).points
+        known = np.isfinite(values)
+        if not known.all():
+            total = (weight[:, None] * known).sum(axis=0)
+            sums = weight @ np.where(known, values, 0.0)
+            center = sums / np.where(total > 0.0, total, 1.0)
+            values = np.where(known, values, center)
+        share = weight / weight.sum()
+        centred = values - share @ values
+        deviation = np.sqrt(share @ centred**2)
+        kept = deviation > 1e-13 * np.abs(values).max(axis=0, initial=0.0)
+        centred = centred[:, kept]
+        return centred / deviation[kept] if standardize else centred
+
+    def share_of_copies(self, targets):
+        """Return the share of rows that repeat another, target included.
+
+        0 where no column looks continuous: few values repeat by chance.
+        """
+        values = self.values if len(self.movable) else None
+        if values is None or self.is_sparse or len(self.movable) < self.n_columns:
+            return 0.0
+        n = self.n_rows
+        # Rows that are the same are next to each other in the order of a projection.
+        direction = np.random.RandomState(0).standard_normal(values.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = np.nan_to_num(values) @ direction
+        order = np.argsort(keys, kind="stable")
+        close = keys[order[1:]] - keys[order[:-1]] <= 1e-9 * np.abs(keys[order[1:]])
+        first, second = order[:-1][close], order[1:][close]
+        if not len(first):
+            return 0.0
+        same = values[first] == values[second]
+        same |= np.isnan(values[first]) & np.isnan(values[second])
+        equal = same.all(axis=1)
+        targets = targets.reshape(n, -1)
+        equal &= (targets[first] == targets[second]).all(axis=1)
+        if not (_count_values(values) > _FEW_VALUES).any():
+            return 0.0
+        return float(equal.sum() / n)
 
     def _names(self, numbers):
         if self.is_frame:
@@ -205,6 +281,16 @@ class Table:
         for k, number in enumerate(numbers):
             frame.isetitem(number, values[:, k])
         return frame
+
+
+def _is_two_dimensional(X):
+    """Tell whether rows are lists of columns, and not texts."""
+    if hasattr(X, "ndim"):
+        return X.ndim == 2
+    try:
+        return np.ndim(X[0]) == 1 and not isinstance(X[0], (str, bytes, dict))
+    except (TypeError, ValueError, IndexError, KeyError):
+        return False
 
 
 def is_plain(array, n_dimensions):

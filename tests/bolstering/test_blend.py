@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from bolstering.toy import classification, regression
 from skbounds.bolstering import BolsteredScorer
 from skbounds.bolstering._blend import BlendOptions, make_plan
-from skbounds.bolstering._nodes import integration_nodes
+from skbounds.bolstering._smoothed._nodes import integration_nodes
 from skbounds.bolstering._table import Table
 
 DEFAULTS = {

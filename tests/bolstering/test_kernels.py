@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from bolstering.toy import A_X, A_Y, B_X, B_Y, C_X, C_Y, covariances, polars
 from skbounds.bolstering import BolsteredScorer, _bandwidths
-from skbounds.bolstering._bandwidths import (
+from skbounds.bolstering._smoothed._bandwidths import (
     approximate_width,
     chi_mean,
     chi_median,
@@ -22,15 +22,15 @@ from skbounds.bolstering._bandwidths import (
     mean_nearest_distance,
     widths_by_class,
 )
-from skbounds.bolstering._kernels import Kernels, triangular_roots
-from skbounds.bolstering._matching import assign_folds, matched_groups
-from skbounds.bolstering._mpe import limit_kernels, mpe_kernels
-from skbounds.bolstering._neighbors import (
+from skbounds.bolstering._smoothed._kernels import Kernels, triangular_roots
+from skbounds.bolstering._parts._matching import assign_folds, matched_groups
+from skbounds.bolstering._smoothed._mpe import limit_kernels, mpe_kernels
+from skbounds.bolstering._smoothed._neighbors import (
     match_pairs,
     nearest_distances,
     nearest_rows,
 )
-from skbounds.bolstering._nodes import normal_points, sobol
+from skbounds.bolstering._smoothed._nodes import normal_points, sobol
 from skbounds.bolstering._table import Coordinates, Table
 
 # Kernels per row that are compared up to the rounding of at most 20 iterations.

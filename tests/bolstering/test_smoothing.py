@@ -44,7 +44,7 @@ from bolstering.toy import (
     scales,
 )
 from skbounds.bolstering import BolsteredScorer, _closed, _nodes
-from skbounds.bolstering._nodes import (
+from skbounds.bolstering._smoothed._nodes import (
     hermite_nodes,
     integration_nodes,
 )

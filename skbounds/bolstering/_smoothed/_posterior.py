@@ -7,14 +7,12 @@ import inspect
 import numpy as np
 from scipy import linalg
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from skbounds.bolstering._models import final_step
-from skbounds.bolstering._smoothing import Law
+from skbounds.bolstering._estimators import final_step, is_fitted
+from skbounds.bolstering._smoothed._smoothing import Law
 
 
 def flat_posterior(features, targets, fit_intercept=True):
@@ -103,20 +101,6 @@ def predictive_probabilities(estimator, rows, posterior=None):
         )
     columns = np.searchsorted(model.classes_, rows.classes)
     return shares[:, columns]
-
-
-def is_fitted(model):
-    """Tell whether a model was fitted, also where scikit-learn does not ask for it.
-
-    A Gaussian process predicts by its prior before.
-    """
-    if isinstance(model, GaussianProcessRegressor):
-        return hasattr(model, "X_train_")
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
 
 
 def fitted(model, X, y):

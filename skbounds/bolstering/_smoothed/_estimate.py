@@ -1,20 +1,20 @@
-"""Estimates of a fitted estimator's errors, by the methods of `BolsteredScorer`.
+"""Estimates from one fit, by the paper's methods.
 
-The functions read the scorer's parameters, under their own names.
+The functions read the parameters of `BolsteredScorer`, under their own names.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
-from sklearn.utils import get_tags
 
 from skbounds._base import warn_user
-from skbounds.bolstering import _blend
-from skbounds.bolstering._measure import LARGEST_MPE, make_measure
-from skbounds.bolstering._posterior import predictive_law, predictive_probabilities
-from skbounds.bolstering._smoothing import (
+from skbounds.bolstering._record import BolsteredEstimate
+from skbounds.bolstering._smoothed._measure import LARGEST_MPE, make_measure
+from skbounds.bolstering._smoothed._posterior import (
+    predictive_law,
+    predictive_probabilities,
+)
+from skbounds.bolstering._smoothed._smoothing import (
     Motion,
     feature_motion,
     joint_motion,
@@ -24,71 +24,6 @@ from skbounds.bolstering._smoothing import (
 
 # An increment beyond this share of the targets' variance is the kernel's own making.
 _LARGE_INCREMENT = 0.5
-
-
-@dataclass(frozen=True)
-class BolsteredEstimate:
-    """An error estimate and what it is made of.
-
-    Read more in the :ref:`User Guide <bolstering>`.
-
-    .. versionadded:: 0.1
-
-    Parameters
-    ----------
-    error : float
-        The estimate, in units of the loss.
-    resubstitution : float
-        Mean loss at the rows that the estimator was fitted on.
-    increment : float
-        ``error - resubstitution``.
-    standard_error : float
-        For ``method="auto"`` the standard error of the error on held-out rows;
-        otherwise the integration error (no sampling variance is known then).
-    integration_error : float
-        Standard error of the numerical integration; 0 for closed forms.
-    components : dict
-        Every term that went into the estimate, by name.
-    method : str
-        The method that was used.
-    kernel : str
-        The kernel that was used.
-    loss : str
-        Name of the loss.
-    n_fits : int
-        Number of times that a clone of the estimator was fitted.
-    n_evaluations : int
-        Number of rows predicted.
-
-    See Also
-    --------
-    BolsteredScorer : Makes it.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from skbounds.bolstering import BolsteredScorer
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = LinearRegression().fit(X[:100], y[:100])
-    >>> found = BolsteredScorer(method="y").estimate(model, X[:100], y[:100])
-    >>> found.error > found.resubstitution
-    True
-    >>> found.n_fits
-    0
-    """
-
-    error: float
-    resubstitution: float
-    increment: float
-    standard_error: float
-    integration_error: float
-    components: dict = field(repr=False)
-    method: str
-    kernel: str
-    loss: str
-    n_fits: int
-    n_evaluations: int
 
 
 def choose_kernel(scorer, rows):
@@ -120,72 +55,9 @@ def find_measure(scorer, rows, method, seed):
     return rows.prepare((method, kernel, scorer.lam, scorer.standardize, seed), make)
 
 
-def estimate_by_folds(scorer, question, rows, fit_params, seed, *, in_search, exact):
-    """Return estimates by the practical default, or None with too few rows."""
-    table = rows.table
-    if exact is not None:
-        question.note(exact.at_rows)
-    else:
-        exact = _blend.exact_leave_one_out(question)
-    if exact is None:
-        _blend.check_refittable(question.estimator)
-    n_folds = _blend.choose_n_folds(
-        scorer.n_folds, table.n_rows, rows.codes, question.estimator
-    )
-    if exact is None and get_tags(question.estimator).input_tags.pairwise:
-        raise ValueError("folds of a kernel matrix (precomputed) are not offered.")
-    if not n_folds and exact is None:
-        warn_user(
-            "There are too few rows for matched folds (8 in regression, 4 of each "
-            "class in classification): method='x' is used instead, one fit without "
-            "any held-out row. Cross-validation may be the better choice."
-        )
-        return None
-    if exact is None and not in_search:
-        _blend.warn_of_size(table.n_rows)
-    options = _blend.BlendOptions(
-        n_folds=n_folds,
-        n_repeats=scorer.n_repeats,
-        n_nodes=scorer.n_nodes,
-        holdout_scale=scorer.holdout_scale,
-        n_neighbors=scorer.n_neighbors,
-        shrink=scorer.shrink,
-        clip=scorer.clip,
-        standardize=scorer.standardize,
-        random_state=seed,
-    )
-    targets = None if rows.codes is not None else rows.matrix
-
-    make_plan = None
-    if n_folds:
-        make_plan = lambda: rows.prepare(
-            ("plan", options),
-            lambda: _blend.make_plan(table, targets, rows.codes, rows.weight, options),
-        )
-    blends, method, n_fits = _blend.blend(
-        question, exact, make_plan, options, rows.fit_params(fit_params)
-    )
-    return {
-        name: BolsteredEstimate(
-            error=found.error,
-            resubstitution=found.components["resubstitution"],
-            increment=found.error - found.components["resubstitution"],
-            standard_error=found.standard_error,
-            integration_error=found.integration_error,
-            components=found.components,
-            method=method,
-            kernel=_blend.kernel_of(found),
-            loss=name,
-            n_fits=n_fits,
-            n_evaluations=sum(question.asked),
-        )
-        for name, found in blends.items()
-    }
-
-
 def estimate_by_one_fit(scorer, question, rows, seed):
     """Return estimates from the one fit that is given."""
-    method = "x" if scorer.method == "auto" else scorer.method
+    method = scorer.method
     smoothed = still = resubstitute(question, [(rows.targets, 1.0)])
     if method != "resub":
         smoothed = _smooth(scorer, question, rows, method, seed)

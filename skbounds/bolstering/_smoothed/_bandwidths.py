@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 from scipy.spatial import KDTree
 from scipy.special import chdtri, gammaln, ndtr
 
-from skbounds.bolstering._neighbors import nearest_distances
-from skbounds.bolstering._nodes import normal_points, sobol
+from skbounds.bolstering._smoothed._neighbors import nearest_distances
+from skbounds.bolstering._smoothed._nodes import normal_points, sobol
 
 # Draws per row with which the exact equation is solved in more than one dimension.
 _EXACT_NODES = 256

@@ -25,7 +25,6 @@ from sklearn.gaussian_process.kernels import (
 )
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import euclidean_distances
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
@@ -35,6 +34,8 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVR, NuSVR
 from sklearn.tree import BaseDecisionTree
+
+from skbounds.bolstering._estimators import final_step
 
 _AFFINE = (StandardScaler, MaxAbsScaler, RobustScaler, PCA, SelectorMixin)
 # Agreement with the estimator's own predictions, relative to their size.
@@ -162,17 +163,6 @@ class Tree:
     lows: np.ndarray
     highs: np.ndarray
     leaves: np.ndarray
-
-
-def final_step(estimator):
-    """Return the steps before the last, and the last."""
-    if isinstance(estimator, Pipeline):
-        steps = [
-            step for _, step in estimator.steps if step not in (None, "passthrough")
-        ]
-        before, last = final_step(steps[-1])
-        return steps[:-1] + before, last
-    return [], estimator
 
 
 def recognise(estimator, table):

@@ -8,14 +8,14 @@ from numbers import Real
 import numpy as np
 
 from skbounds._base import warn_user
-from skbounds.bolstering._bandwidths import (
+from skbounds.bolstering._smoothed._bandwidths import (
     approximate_width,
     diagonal_widths,
     exact_width,
     widths_by_class,
 )
-from skbounds.bolstering._kernels import Kernels, triangular_roots
-from skbounds.bolstering._mpe import limit_kernels, mpe_kernels
+from skbounds.bolstering._smoothed._kernels import Kernels, triangular_roots
+from skbounds.bolstering._smoothed._mpe import limit_kernels, mpe_kernels
 from skbounds.bolstering._table import Coordinates, Table, principal_axes
 
 # The kernels of Algorithm 1 take memory for n x n numbers.

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import t as student
 
 from skbounds._blocks import row_blocks
-from skbounds._sklearn_compat import num_samples
-from skbounds.bolstering import _closed
-from skbounds.bolstering._kernels import Kernels
-from skbounds.bolstering._losses import respond
-from skbounds.bolstering._measure import Measure
-from skbounds.bolstering._models import (
+from skbounds.bolstering._estimators import final_step
+from skbounds.bolstering._smoothed import _closed
+from skbounds.bolstering._smoothed._kernels import Kernels
+from skbounds.bolstering._smoothed._measure import Measure
+from skbounds.bolstering._smoothed._models import (
     Linear,
     Polynomial,
     Radial,
     Tree,
     agrees,
-    final_step,
     recognise,
 )
-from skbounds.bolstering._nodes import (
+from skbounds.bolstering._smoothed._nodes import (
     ROWS,
     hermite_nodes,
     integration_nodes,
@@ -61,79 +58,6 @@ class Law:
 
     def part(self, rows):
         return Law(self.mean[rows], self.variance[rows], self.dof)
-
-
-@dataclass(frozen=True)
-class Question:
-    """A fitted estimator, its rows, and what is to be known about it.
-
-    Attributes
-    ----------
-    estimator : estimator
-    table : Table
-    targets : ndarray of shape (n,) or (n, m)
-        Labels, or numbers.
-    weight : ndarray of shape (n,)
-    losses : list of Loss
-    asked : list of int
-        Numbers of rows that were predicted.
-    """
-
-    estimator: object
-    table: object
-    targets: np.ndarray
-    weight: np.ndarray
-    losses: list
-    asked: list = field(default_factory=list)
-
-    @cached_property
-    def at_rows(self):
-        """What the losses are of, at the rows."""
-        return self.responses(self.table.X)
-
-    @property
-    def classes(self):
-        return getattr(self.estimator, "classes_", None)
-
-    def note(self, predictions):
-        """Count predictions at the rows that were found without asking for them."""
-        self.asked.append(len(predictions))
-        return predictions
-
-    def ask(self, X, method="predict", *, moved=False):
-        """Return predictions.
-
-        Parameters
-        ----------
-        X : array-like
-        method : str
-        moved : bool
-            Whether some of the rows were moved: errors are then about that.
-        """
-        self.asked.append(num_samples(X))
-        if not moved:
-            return respond(self.estimator, X, method)
-        try:
-            return respond(self.estimator, X, method)
-        except Exception as error:
-            raise ValueError(
-                f"{type(self.estimator).__name__} failed on moved rows, which may have "
-                "left the range it is defined on (logarithms, codes of categories): "
-                f"{error} Name such columns in categorical_features, or transform them "
-                "before."
-            ) from error
-
-    def responses(self, X, *, moved=False):
-        """Return what the losses are of, by name of the method."""
-        names = dict.fromkeys(loss.response for loss in self.losses)
-        return {name: self.ask(X, name, moved=moved) for name in names}
-
-    def evaluate(self, targets, responses):
-        """Return the losses by name."""
-        return {
-            loss.name: loss(targets, responses[loss.response], self.classes)
-            for loss in self.losses
-        }
 
 
 @dataclass

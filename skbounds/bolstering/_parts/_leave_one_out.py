@@ -7,18 +7,32 @@ from numbers import Real
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse import issparse
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    PolynomialFeatures,
+)
 
 from skbounds._sklearn_compat import neighbors_data
-from skbounds.bolstering._table import is_plain
+from skbounds.bolstering._estimators import final_step
+from skbounds.bolstering._question import Question
+from skbounds.bolstering._table import Table, is_plain
 
 # What is left of 1 - H_ii where a row determines its own prediction.
 _LEAST_SLACK = 1e-8
 # Pivot of the scaled normal equations below which columns are orthogonalised instead.
 _LEAST_PIVOT = 1e-3
+# Rows beyond which the choice of a penalty is not repeated without each of them.
+_MOST_CHOICES = 3000
+# Steps that map each row by itself, whatever the others are.
+_FIXED = (Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures)
 # The fit is to be that of these rows, without weights: relative difference.
 _AGREEMENT = 1e-6
 
@@ -38,13 +52,15 @@ class LeftOut:
 
 def has_formula(estimator):
     """Tell whether an estimator is of a kind that has exact leave-one-out."""
-    return type(estimator) in (
-        KNeighborsClassifier,
-        KNeighborsRegressor,
-        LinearRegression,
-        Ridge,
-        KernelRidge,
-    )
+    steps, last = final_step(estimator)
+    if not all(isinstance(step, _FIXED) for step in steps):
+        return False
+    if type(last) is GaussianProcessRegressor:
+        # Parameters that are learnt again without each row have no formula.
+        return last.optimizer is None or last.kernel is None or not last.kernel.n_dims
+    if type(last) is RidgeCV:
+        return last.cv is None and last.scoring is None and not last.alpha_per_target
+    return type(last) in (KNeighborsRegressor, LinearRegression, Ridge, KernelRidge)
 
 
 def leave_one_out(question):
@@ -56,33 +72,143 @@ def leave_one_out(question):
     Parameters
     ----------
     question : Question
+        About a regressor.
     """
-    estimator, targets = question.estimator, question.targets
-    X = question.table.X
+    steps, estimator = final_step(question.estimator)
+    if steps:
+        question = _behind(steps, estimator, question)
+        if question is None:
+            return None
+    targets, X = question.targets, question.table.X
     kind = type(estimator)
-    if kind in (KNeighborsClassifier, KNeighborsRegressor):
+    if kind is KNeighborsRegressor:
         return _of_neighbors(question)
     y = targets.reshape(len(targets), -1)
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if issparse(values):
+        return None
+    known = None
     if kind in (LinearRegression, Ridge) and not estimator.positive:
         alpha = estimator.alpha if kind is Ridge else 0.0
         if np.ndim(alpha) > 0:
             return None
         values = np.asarray(values, dtype=np.float64)
         fitted, slack = _ridge(values, y, alpha, estimator.fit_intercept)
+        left_out = y - (y - fitted) / _positive(slack)
+        known = _by_coefficients(estimator, X)
+    elif kind is RidgeCV:
+        if len(y) > _MOST_CHOICES:
+            return None
+        values = np.asarray(values, dtype=np.float64)
+        fitted, slack, left_out = _ridge_cv(estimator, values, y)
         known = _by_coefficients(estimator, X)
     elif kind is KernelRidge and np.ndim(estimator.alpha) == 0:
         fitted, slack, known = _kernel_ridge(estimator, values, y)
+        left_out = y - (y - fitted) / _positive(slack)
+    elif kind is GaussianProcessRegressor:
+        fitted, slack, left_out = _gaussian_process(estimator, y)
     else:
         return None
     if not (slack > _LEAST_SLACK).all():
         return None
     predictions = question.ask(X) if known is None else question.note(known)
+    if predictions.size != y.size:
+        return None
     difference = np.abs(fitted - predictions.reshape(y.shape)).max()
     if difference > _AGREEMENT * np.abs(y - y.mean(axis=0)).max():
         return None
-    left_out = y - (y - fitted) / slack[:, None]
     return LeftOut(left_out.reshape(targets.shape), predictions)
+
+
+def _positive(slack):
+    return np.where(slack > _LEAST_SLACK, slack, np.nan)[:, None]
+
+
+def _behind(steps, estimator, question):
+    """Return the question about the last step, if those before look at no other row."""
+    X = question.table.X
+    half = question.table.take(np.arange(question.table.n_rows // 2))
+    for step in steps:
+        X, half = step.transform(X), step.transform(half)
+    if issparse(X) or issparse(half):
+        return None
+    part = np.asarray(half, dtype=np.float64)
+    whole = np.asarray(X, dtype=np.float64)[: len(part)]
+    if part.shape != whole.shape or not np.allclose(part, whole, rtol=1e-10, atol=0.0):
+        # A function of the whole table, such as a scaling.
+        return None
+    table = Table(X, [], moved=False)
+    return Question(
+        estimator, table, question.targets, question.weight, question.losses,
+        question.asked,
+    )  # fmt: skip
+
+
+def _ridge_cv(estimator, X, y):
+    """Return what `_ridge` does for the chosen penalty, and leave-one-out predictions.
+
+    Without row i the penalty is the one with the least leave-one-out error among the
+    other rows: errors without two rows are those of the two by the inverse of their
+    block of I - H.
+    """
+    n = len(y)
+    share = 1.0 / n if estimator.fit_intercept else 0.0
+    center = np.full(n, share) @ X
+    basis, lengths, _ = linalg.svd(X - center, full_matrices=False)
+    best = np.full(n, np.inf)
+    left_out = np.empty_like(y)
+    fitted, slack = np.full_like(y, np.nan), np.zeros(n)
+    for alpha in np.ravel(estimator.alphas):
+        hat = (basis * (lengths**2 / (lengths**2 + alpha))) @ basis.T + share
+        own = 1.0 - hat.diagonal()
+        if not (own > _LEAST_SLACK).all():
+            return fitted, np.zeros(n), left_out
+        residuals = y - hat @ y
+        block = own[:, None] * own - hat**2
+        np.fill_diagonal(block, 1.0)
+        # Residual of j without i and j: line i, column j.
+        squares = 0.0
+        for e in residuals.T:
+            pair = (own[:, None] * e + hat * e[:, None]) / block
+            squares = squares + pair**2
+        np.fill_diagonal(squares, 0.0)
+        error = squares.sum(axis=1)
+        better = error < best
+        best[better] = error[better]
+        left_out[better] = (y - residuals / own[:, None])[better]
+        if alpha == estimator.alpha_:
+            fitted, slack = y - residuals, own
+    return fitted, slack, left_out
+
+
+def _gaussian_process(estimator, y):
+    """Return fitted values, 1 where there is slack, and leave-one-out predictions.
+
+    With given parameters of the kernel. Where targets are normalised the mean of the
+    others is subtracted from each row's; the deviation has no effect on means.
+    """
+    n = len(estimator.X_train_)
+    if n != len(y):
+        return np.full_like(y, np.nan), np.zeros(len(y)), y
+    K = estimator.kernel_(estimator.X_train_)
+    alpha = np.broadcast_to(np.asarray(estimator.alpha, dtype=np.float64), n)
+    center = y.mean(axis=0) if estimator.normalize_y else np.zeros(y.shape[1])
+    K.flat[:: n + 1] += alpha
+    try:
+        root = linalg.cho_factor(K, lower=True)
+    except linalg.LinAlgError:
+        return np.full_like(y, np.nan), np.zeros(n), y
+    inverse = linalg.cho_solve(root, np.eye(n))
+    own = inverse.diagonal()[:, None]
+    solution = inverse @ (y - center)
+    fitted = y - alpha[:, None] * solution
+    left_out = y - solution / own
+    if estimator.normalize_y:
+        # Linear in the targets less the mean of the others, and that mean added.
+        mean = (n * center - y) / (n - 1.0)
+        ones = 1.0 - inverse.sum(axis=1, keepdims=True) / own
+        left_out = (y - (inverse @ y) / own) + mean * (1.0 - ones)
+    return fitted, np.ones(n), left_out
 
 
 def _by_coefficients(estimator, X):
@@ -226,7 +352,7 @@ def _of_neighbors(question):
         return None
     distances, others = estimator.kneighbors()
     nearest = np.column_stack([np.arange(n), others[:, : k - 1]])
-    at_rows, left_out = (_vote(estimator, targets, rows) for rows in (nearest, others))
+    at_rows, left_out = (targets[rows].mean(axis=1) for rows in (nearest, others))
     # Among rows that are the same the estimator need not take the row itself.
     repeated = np.flatnonzero(distances[:, 0] == 0.0)
     if len(repeated):
@@ -237,19 +363,9 @@ def _of_neighbors(question):
 def _was_fitted_on(estimator, X, targets):
     """Tell whether nearest neighbours were fitted on these rows, in this order."""
     rows, known = neighbors_data(estimator)
-    if isinstance(estimator, KNeighborsClassifier):
-        known = estimator.classes_[known] if np.ndim(known) == 1 else known
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     return (
         isinstance(rows, np.ndarray)
         and np.array_equal(rows, values)
         and np.array_equal(known, targets)
     )
-
-
-def _vote(estimator, targets, rows):
-    if isinstance(estimator, KNeighborsRegressor):
-        return targets[rows].mean(axis=1)
-    codes = np.searchsorted(estimator.classes_, targets)[rows]
-    votes = (codes[:, :, None] == np.arange(len(estimator.classes_))).sum(axis=1)
-    return estimator.classes_[votes.argmax(axis=1)]

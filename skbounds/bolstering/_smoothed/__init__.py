@@ -1,0 +1,1 @@
+"""The paper's estimators: losses averaged over a smoothed empirical measure."""
