@@ -57,7 +57,8 @@ def has_formula(estimator):
         return False
     if type(last) is GaussianProcessRegressor:
         # Parameters that are learnt again without each row have no formula.
-        return last.optimizer is None or last.kernel is None or not last.kernel.n_dims
+        given = last.kernel is not None and not last.kernel.n_dims
+        return last.optimizer is None or given
     if type(last) is RidgeCV:
         return last.cv is None and last.scoring is None and not last.alpha_per_target
     return type(last) in (KNeighborsRegressor, LinearRegression, Ridge, KernelRidge)
