@@ -40,6 +40,7 @@ _TOPICS = {
         "CertificateDisplay",
         "PACBayesEnsembleClassifier",
         "PACBayesSVMEnsemble",
+        "VoteMonitor",
         "binomial_tail_bound",
         "c_bound",
         "chi2_constant",

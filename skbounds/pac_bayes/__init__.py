@@ -6,23 +6,24 @@ cross-validation procedure".
 """
 
 from skbounds.pac_bayes._bounds import (
-    binomial_tail_bound,
     c_bound,
     chi2_constant,
     kl_inverse,
-    occam_bound,
     pac_bayes_bound,
     tandem_bound,
 )
 from skbounds.pac_bayes._display import CertificateDisplay
 from skbounds.pac_bayes._ensemble import PACBayesEnsembleClassifier
+from skbounds.pac_bayes._monitor import VoteMonitor
 from skbounds.pac_bayes._posteriors import optimal_posterior
 from skbounds.pac_bayes._svm_ensemble import PACBayesSVMEnsemble
+from skbounds.pac_bayes._tails import binomial_tail_bound, occam_bound
 
 __all__ = [
     "CertificateDisplay",
     "PACBayesEnsembleClassifier",
     "PACBayesSVMEnsemble",
+    "VoteMonitor",
     "binomial_tail_bound",
     "c_bound",
     "chi2_constant",

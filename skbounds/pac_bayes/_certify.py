@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds.pac_bayes._bounds import (
-    c_bound,
-    complexity,
-    make_rule,
+from skbounds.pac_bayes._bounds import complexity, make_rule
+from skbounds.pac_bayes._constants import invert_upper
+from skbounds.pac_bayes._posteriors import optimal_posterior
+from skbounds.pac_bayes._second_order import (
+    best_vote,
+    c_limit,
+    second_order,
+    tandem_limit,
+)
+from skbounds.pac_bayes._stacking import plurality, vote_shares
+from skbounds.pac_bayes._tails import (
     occam_limits,
+    randomized_tail_limit,
     tail_limit,
 )
-from skbounds.pac_bayes._constants import invert_lower, invert_upper, kl_complexity
-from skbounds.pac_bayes._posteriors import optimal_posterior
 
-# Prior weights below this share of the largest are set to zero.
-_NEGLIGIBLE = 1e-3
 # Values of Catoni's constant tried where no training rows can fix it.
 CATONI_GRID = np.logspace(-2.0, 1.0, 20)
-
-
-def informed_prior(errors: np.ndarray, eta: float) -> np.ndarray:
-    """Return weights proportional to exp(-eta errors), negligible ones removed.
-
-    Infinitely many errors give weight zero, also with ``eta = 0``.
-    """
-    excess = errors - np.min(errors)
-    weight = np.zeros(len(errors))
-    finite = np.isfinite(excess)
-    weight[finite] = np.exp(-eta * excess[finite])
-    weight[weight < _NEGLIGIBLE * weight.max()] = 0.0
-    return weight / weight.sum()
 
 
 def catoni_constant(
@@ -102,37 +93,52 @@ class HoldoutEvidence:
 
     Parameters
     ----------
-    wrong : ndarray of bool of shape (n_rows, n_members)
-        Mistakes of the members.
     codes : ndarray of int of shape (n_rows, n_members)
-        Their predictions.
+        Predictions of the members.
+    truth : ndarray of int of shape (n_rows,)
+        Classes; -1 for labels that are none.
     prior, posterior : ndarrays of shape (n_members,)
-    vote_errors : int or None
-        Mistakes of the vote with the prior's weights; None if it has the posterior's,
-        which depend on these rows.
+    n_classes : int
+    kind : {'prior', 'bound', 'tandem'}
+        Which weights vote: the prior's, which did not see these rows; the posterior's
+        that minimise the Gibbs bound; or those that minimise the vote's.
     rule_options : dict
         divergence, distance, constants and catoni_c of the Gibbs bound.
     n_tried : int
         Number of Gibbs bounds that the one reported was chosen from.
     simultaneous : bool
         Whether the bounds are to hold together at twice the level each is given.
+    tail_u : float or None
+        The number that randomises the tail of the vote; None: the exact tail.
     """
 
     def __init__(
-        self, wrong, codes, prior, posterior, *, vote_errors, rule_options, n_tried,
-        simultaneous,
+        self, codes, truth, prior, posterior, n_classes, *, kind, rule_options, n_tried,
+        simultaneous, tail_u=None,
     ):  # fmt: skip
-        self.n_rows = len(wrong)
+        wrong = codes != truth[:, None]
+        self.n_rows, self.truth = len(wrong), truth
         self.risks = wrong.mean(axis=0)
-        self.prior, self.posterior = prior, posterior
+        self.prior, self.posterior, self.kind = prior, posterior, kind
         self.gibbs_risk = float(min(posterior @ self.risks, 1.0))
-        self.vote_errors = vote_errors
-        self.vote_weights = posterior if vote_errors is None else prior
+        self.vote_weights = prior if kind == "prior" else posterior
+        self.voted = plurality(vote_shares(codes, self.vote_weights, n_classes))
         self.rule_options, self.n_tried = rule_options, n_tried
-        self.simultaneous = simultaneous
-        share, one = wrong @ self.vote_weights, (codes == 1) @ self.vote_weights
-        self.joint_risk = float(min(np.mean(share**2), 1.0))
-        self.disagreement = float(np.clip(np.mean(2.0 * one * (1.0 - one)), 0.0, 0.5))
+        self.simultaneous, self.tail_u = simultaneous, tail_u
+        self.n_classes = n_classes
+        self.joint_risk, self.disagreement = second_order(
+            wrong, codes, self.vote_weights
+        )
+
+    @property
+    def is_fixed(self):
+        """Whether the vote was fixed before the rows were looked at."""
+        return self.kind == "prior"
+
+    @property
+    def vote_errors(self):
+        """Mistakes of the vote."""
+        return int(np.sum(self.voted != self.truth))
 
     def _gibbs(self, delta, risks, posterior):
         rule = make_rule(
@@ -147,14 +153,38 @@ class HoldoutEvidence:
 
     def vote_bound(self, delta: float) -> float:
         """Bound the risk of the vote."""
-        if self.vote_errors is None:
-            return self.vote_bound_by_gibbs(delta)
-        return float(tail_limit(self.vote_errors, self.n_rows, delta))
+        if self.is_fixed and self.tail_u is not None:
+            return randomized_tail_limit(
+                self.vote_errors, self.n_rows, delta, self.tail_u
+            )
+        if self.is_fixed:
+            return float(tail_limit(self.vote_errors, self.n_rows, delta))
+        by_gibbs = self.vote_bound_by_gibbs
+        if self.kind == "bound":
+            return by_gibbs(delta)
+        # The smallest of several bounds, each at its share of the level.
+        share = delta / 4.0 if self.n_classes == 2 else delta / 2.0
+        found = [by_gibbs(delta / 2.0), self.tandem_bound(share)]
+        if self.n_classes == 2:
+            found.append(self.c_bound(share))
+        return min(found)
 
     def vote_bound_by_gibbs(self, delta: float) -> float:
         """Bound the risk of the vote by twice that of drawing one of its voters."""
         weights = self.vote_weights
         return 2.0 * float(self._gibbs(delta, weights @ self.risks, weights))
+
+    def tandem_bound(self, delta: float) -> float:
+        """Bound the risk of the vote by the members' joint mistakes."""
+        kl = complexity(self.vote_weights, self.prior, "kl")
+        return 4.0 * float(tandem_limit(self.joint_risk, kl, self.n_rows, delta))
+
+    def c_bound(self, delta: float) -> float:
+        """Bound the risk of a vote of two classes by risk and disagreement."""
+        weights = self.vote_weights
+        risk = min(float(weights @ self.risks), 1.0)
+        kl = complexity(weights, self.prior, "kl")
+        return c_limit(risk, self.disagreement, kl, self.n_rows, delta)
 
     def member_bounds(self, delta: float) -> np.ndarray:
         """Bound the risks of all members at once.
@@ -162,31 +192,27 @@ class HoldoutEvidence:
         Where three bounds are to hold at two levels, the event of the Gibbs bound
         covers the single members, as it covers all posteriors.
         """
-        if self.simultaneous and self.vote_errors is not None:
+        if self.simultaneous and self.is_fixed:
             return self._gibbs(delta, self.risks, np.eye(len(self.prior)))
         return occam_limits(self.risks, self.n_rows, delta * self.prior)
 
-    def terms(self, delta: float, n_classes: int) -> dict:
+    def terms(self, delta: float) -> dict:
         """Return every bound by name, each at the level delta on its own."""
-        options, m, weights = self.rule_options, self.n_rows, self.vote_weights
-        kl, level = complexity(weights, self.prior, "kl"), kl_complexity(m, "exact")
-        budget = (2.0 * kl + level - np.log(delta)) / m
+        options = self.rule_options
         gibbs_name = f"gibbs_{options['divergence']}_{options['distance']}"
         terms = {
             gibbs_name: self.risk_bound(delta),
             "vote_twice_gibbs": self.vote_bound_by_gibbs(delta),
-            "vote_tandem": 4.0 * float(invert_upper(self.joint_risk, budget)),
+            "vote_tandem": self.tandem_bound(delta),
             "occam": float(np.min(self.member_bounds(delta))),
         }
-        if n_classes == 2:
-            half = level - np.log(0.5 * delta)
-            risk = min(float(weights @ self.risks), 1.0)
-            terms["vote_c_bound"] = c_bound(
-                invert_upper(risk, (kl + half) / m),
-                invert_lower(self.disagreement, (2.0 * kl + half) / m),
-            )
-        if self.vote_errors is not None:
-            terms["vote_binomial_tail"] = self.vote_bound(delta)
+        if self.n_classes == 2:
+            terms["vote_c_bound"] = self.c_bound(delta)
+        if self.is_fixed:
+            exact = float(tail_limit(self.vote_errors, self.n_rows, delta))
+            terms["vote_binomial_tail"] = exact
+            if self.tail_u is not None:
+                terms["vote_randomized_tail"] = self.vote_bound(delta)
         return terms
 
 
@@ -223,7 +249,7 @@ class MixtureEvidence:
             (block["risks"], block["n_rows"], block["prior"] / len(blocks))
             for block in blocks
         ]
-        self.vote_errors = None
+        self.is_fixed, self.kind = False, "mixture"
 
     def risk_bound(self, delta: float) -> float:
         """Bound the risk of the mixture of Gibbs classifiers."""
@@ -255,7 +281,7 @@ class MixtureEvidence:
             ]
         )
 
-    def terms(self, delta: float, n_classes: int) -> dict:
+    def terms(self, delta: float) -> dict:
         """Return every bound by name, each at the level delta on its own."""
         return {
             "gibbs_mixture": self.risk_bound(delta),
@@ -265,24 +291,26 @@ class MixtureEvidence:
 
 
 def weigh_members(
-    wrong, codes, truth, prior, *, fixed_vote, level, divergence, distance, constants,
-    catoni_c, simultaneous, n_classes,
+    codes, truth, prior, *, kind, level, divergence, distance, constants, catoni_c,
+    simultaneous, n_classes, tail_u=None,
 ):  # fmt: skip
     """Return the evidence of a certification part, with the posterior that fits it.
 
     Parameters
     ----------
-    wrong, codes : ndarrays of shape (n_rows, n_members)
+    codes : ndarray of int of shape (n_rows, n_members)
     truth : ndarray of int of shape (n_rows,)
+        -1 for labels that are no class.
     prior : ndarray of shape (n_members,)
-    fixed_vote : bool
-        Whether the vote uses the prior's weights.
+    kind : {'prior', 'bound', 'tandem'}
+        Which weights vote.
     level : float
         Level of the bound that the posterior minimises.
     catoni_c : float or None
         None with ``distance="catoni"``: the best of a grid, at the price of trying.
     """
     options = {"divergence": divergence, "distance": distance, "constants": constants}
+    wrong = codes != truth[:, None]
     risks, m, n_tried = wrong.mean(axis=0), len(wrong), 1
     if distance == "catoni" and catoni_c is None:
         n_tried = len(CATONI_GRID)
@@ -298,25 +326,10 @@ def weigh_members(
         posterior, _ = optimal_posterior(
             risks, m, delta=level, prior=prior, catoni_c=catoni_c, **options
         )
-    vote_errors = None
-    if fixed_vote:
-        voted = plurality(vote_shares(codes, prior, n_classes))
-        vote_errors = int(np.sum(voted != truth))
+    if kind == "tandem":
+        posterior = best_vote(wrong, codes, prior, level, n_classes)
     return HoldoutEvidence(
-        wrong, codes, prior, posterior, vote_errors=vote_errors, n_tried=n_tried,
+        codes, truth, prior, posterior, n_classes, kind=kind, n_tried=n_tried,
         rule_options={**options, "catoni_c": catoni_c}, simultaneous=simultaneous,
+        tail_u=tail_u,
     )  # fmt: skip
-
-
-def vote_shares(codes: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the weight of the members that predict each class, to 12 digits.
-
-    Rounding makes equal weights exact ties.
-    """
-    shares = np.column_stack([(codes == k) @ weights for k in range(n_classes)])
-    return np.round(shares, 12)
-
-
-def plurality(shares: np.ndarray) -> np.ndarray:
-    """Return the class with the largest share, ties to the smaller one."""
-    return np.argmax(shares, axis=1)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import (
@@ -35,15 +36,17 @@ from skbounds._sklearn_compat import (
     safe_indexing,
 )
 from skbounds.pac_bayes._bounds import check_pair, check_probabilities
-from skbounds.pac_bayes._certify import catoni_constant, informed_prior, weigh_members
+from skbounds.pac_bayes._calibration import fit_calibration
+from skbounds.pac_bayes._certify import catoni_constant, weigh_members
+from skbounds.pac_bayes._decisions import encode, member_codes, member_decisions
 from skbounds.pac_bayes._layout import (
     assign_folds,
-    check_classes,
     content_keys,
     order_classes,
     split_rows,
 )
-from skbounds.pac_bayes._votes import CertifiedVote, check_together, encode
+from skbounds.pac_bayes._stacking import STACKING_ETAS, informed_prior, stacked_prior
+from skbounds.pac_bayes._votes import CertifiedVote, check_together
 
 
 class PACBayesEnsembleClassifier(CertifiedVote):
@@ -66,17 +69,23 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     cert_size : float, default=0.25
         Share of the rows, in (0, 1), that certify. If all members are frozen, all rows
         do.
-    prior : {'cv', 'uniform'} or array-like of shape (n_estimators,), default='cv'
+    prior : {'stacked', 'cv', 'uniform'} or array-like of shape (n_estimators,), \
+            default='stacked'
         Weights fixed before the certification rows are looked at. ``'cv'``:
         proportional to exp(-`prior_eta` times the errors in inner cross-validation; of
-        frozen members, on the training part). An array sums to 1 and may have zeros.
-    prior_eta : float, default=1.0
-        How sharply weights fall with errors.
+        frozen members, on the training part). ``'stacked'``: the same with the rate,
+        of ten from 0 (equal weights) to 5, whose vote errs least on the rows held out.
+        An array sums to 1 and may have zeros.
+    prior_eta : float, default=0.2
+        How sharply weights fall with errors, with ``prior='cv'``.
     inner_cv : int, default=5
-        Number of inner folds, at most the size of the smallest class.
-    posterior : {'prior', 'bound'}, default='prior'
-        Weights of the vote: the prior's, which gives the exact tail bound, or those
-        that minimise the bound of the Gibbs classifier on the certification rows.
+        Number of inner folds.
+    posterior : {'prior', 'bound', 'tandem'}, default='prior'
+        Weights of the vote: the prior's, which gives the exact tail bound; those that
+        minimise the bound of the Gibbs classifier on the certification rows; or those
+        that minimise the bounds from joint mistakes (tandem, and for two classes
+        C-bound), of which and twice the Gibbs bound the smallest is reported, each at
+        its share of `delta`.
     divergence : {'kl', 'chi2'}, default='kl'
         Divergence in the bound of the Gibbs classifier, see `pac_bayes_bound`.
     distance : {'catoni', 'linear', 'squared', 'kl', 'lambda'}, default='catoni'
@@ -85,6 +94,8 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         Probability, in (0, 1), that a bound may fail.
     simultaneous : bool, default=False
         Whether all bounds are to hold together with probability ``1 - delta``.
+    tail : {'exact', 'randomized'}, default='exact'
+        The limit of the vote with ``posterior="prior"``, see `PACBayesSVMEnsemble`.
     n_jobs : int, default=None
         Number of jobs over members and folds.
     random_state : int, RandomState instance or None, default=None
@@ -94,7 +105,17 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The classes: all labels of y, and those that frozen members know.
+    trained_classes_ : ndarray of shape (n_trained,)
+        The classes that some member may predict.
+    unseen_class_bound_ : float
+        With probability ``1 - delta``, a new row has a class that is not among
+        `trained_classes_` with at most this probability.
+    eta_ : float
+        The rate at which weights fall with errors; nan where they do not.
+    eta_errors_ : ndarray of shape (10,)
+        With ``prior="stacked"``, errors of the vote on rows held out for each rate
+        tried; nan otherwise.
     estimators_ : list of classifiers
         The fitted members with prior weight. The arrays below have one entry for each.
     member_indices_ : ndarray of int of shape (n_members,)
@@ -152,9 +173,10 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     Notes
     -----
     Rows must be independent draws from one distribution: no groups, no time series. The
-    split is blind to the labels and never redrawn. A member that fails to train is left
-    out with a :class:`~sklearn.exceptions.FitFailedWarning`, which is harmless: the
-    prior may depend on the training part. If all members are frozen, there are no
+    split is blind to the labels and never redrawn: a class that it leaves without
+    training rows is never predicted, and its rows count as mistakes. A member that
+    fails to train is left out with a :class:`~sklearn.exceptions.FitFailedWarning`,
+    which is harmless: the prior may depend on the training part. If all members are frozen, there are no
     inner folds: the prior is uniform, and Catoni's bound is the best of 20 constants,
     at a twentieth of the level each.
 
@@ -189,14 +211,15 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     _parameter_constraints: ClassVar[dict] = {
         "estimators": [list, tuple],
         "cert_size": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "prior": [StrOptions({"cv", "uniform"}), "array-like"],
+        "prior": [StrOptions({"stacked", "cv", "uniform"}), "array-like"],
         "prior_eta": [Interval(Real, 0.0, None, closed="left")],
         "inner_cv": [Interval(Integral, 2, None, closed="left")],
-        "posterior": [StrOptions({"prior", "bound"})],
+        "posterior": [StrOptions({"prior", "bound", "tandem"})],
         "divergence": [StrOptions({"chi2", "kl"})],
         "distance": [StrOptions({"linear", "squared", "kl", "lambda", "catoni"})],
         "delta": [Interval(Real, 0.0, 1.0, closed="neither")],
         "simultaneous": ["boolean"],
+        "tail": [StrOptions({"exact", "randomized"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -206,14 +229,15 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         estimators,
         *,
         cert_size=0.25,
-        prior="cv",
-        prior_eta=1.0,
+        prior="stacked",
+        prior_eta=0.2,
         inner_cv=5,
         posterior="prior",
         divergence="kl",
         distance="catoni",
         delta=0.05,
         simultaneous=False,
+        tail="exact",
         n_jobs=None,
         random_state=None,
     ):
@@ -227,6 +251,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         self.distance = distance
         self.delta = delta
         self.simultaneous = simultaneous
+        self.tail = tail
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -326,11 +351,20 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         # Whatever the order in which the rows came, and yet in no order: members may
         # have folds of their own.
         train = rng.permutation(train[np.lexsort((codes[train], keys))])
+        trained = [encode(m.classes_, self.classes_) for m in members if _frozen(m)]
+        learnt = np.unique(codes[train])
+        if not frozen.all():
+            trained.append(learnt)
+        present = np.unique(np.concatenate(trained))
         members = _with_seeds(members, rng.randint(np.iinfo(np.int32).max))
-        errors = np.full(len(members), np.nan)
-        if len(train) and given_prior is None and self.prior == "cv":
-            errors = self._count_errors(X, codes, train, members, frozen, rng)
-        prior = self._weigh(errors, given_prior)
+        if len(learnt) == 1 and not frozen.any():
+            # Whatever learns from one class knows no other.
+            members, frozen = [DummyClassifier()], np.zeros(1, dtype=bool)
+            given_prior = np.ones(1)
+        held_out = None
+        if len(train) and given_prior is None and self.prior in ("stacked", "cv"):
+            held_out = self._hold_out(X, codes, train, members, frozen, present, rng)
+        prior, errors = self._weigh(held_out, codes[train], len(members), given_prior)
         fitted = self._fit_members(X, codes, train, members, prior > 0.0)
         kept = np.array([member is not None for member in fitted])
         prior = np.where(kept, prior, 0.0)
@@ -340,6 +374,8 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         self.cv_errors_ = errors[kept]
         self.train_indices_ = np.sort(train)
         self.certification_indices_ = cert
+        self._present_ = present
+        self._calibrate(held_out, codes[train], prior, kept)
 
         level = self.delta / 2.0 if self.simultaneous else self.delta
         catoni_c, m = None, len(cert_codes)
@@ -348,11 +384,10 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             catoni_c = catoni_constant(guess, m, m, level)
         votes = self._member_codes(X_cert, np.arange(len(self.estimators_)))
         evidence = weigh_members(
-            votes != cert_codes[:, None],
             votes,
             cert_codes,
             prior,
-            fixed_vote=self.posterior == "prior",
+            kind=self.posterior,
             level=level,
             divergence=self.divergence,
             distance=self.distance,
@@ -360,11 +395,17 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             catoni_c=catoni_c,
             simultaneous=self.simultaneous,
             n_classes=len(self.classes_),
+            tail_u=float(rng.uniform()) if self.tail == "randomized" else None,
         )
         self.catoni_c_ = evidence.rule_options["catoni_c"]
         self._set_bounds(evidence, level=level)
-        weighted = self.posterior == "bound"
+        n_unseen = int(np.sum(~np.isin(cert_codes, present)))
+        self._set_trained(present, n_unseen, m, len(train) or m, level)
+        weighted = self.posterior != "prior"
         self.vote_weights_ = self.posterior_ if weighted else self.prior_
+        if weighted:
+            # The weights that were calibrated are not those that vote.
+            self._calibration_ = None
         return self
 
     def _check_rows(self, X):
@@ -373,14 +414,29 @@ class PACBayesEnsembleClassifier(CertifiedVote):
 
     def _member_codes(self, X, members):
         chosen = [self.estimators_[i] for i in members]
-        labels = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_predict)(member, X) for member in chosen
+        codes = np.column_stack(
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(member_codes)(member, X, self.classes_) for member in chosen
+            )
         )
-        codes = np.column_stack([encode(part, self.classes_) for part in labels])
         if (codes < 0).any():
             bad = chosen[int(np.argmax((codes < 0).any(axis=0)))]
             raise ValueError(f"A member predicts labels that are not classes: {bad!r}.")
         return codes
+
+    def _codes_and_average(self, X, members, weights):
+        codes = self._member_codes(X, members)
+        if self._scales_ is None:
+            return codes, None
+        trained = self.classes_[self._present_]
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(member_decisions)(self.estimators_[i], X, trained) for i in members
+        )
+        scaled = [
+            weight / self._scales_[i] * decision
+            for i, weight, decision in zip(members, weights, found, strict=True)
+        ]
+        return codes, np.sum(scaled, axis=0)
 
     # ---------------------------------------------------------------- steps of fit
 
@@ -456,68 +512,105 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         else:
             train, cert = split_rows(n, self.cert_size, rng)
             X_cert, cert_codes = safe_indexing(X, cert), codes[cert]
-        if not all_frozen:
-            # Classes that only frozen members know need not occur.
-            present, places = np.unique(codes, return_inverse=True)
-            check_classes(
-                places[train],
-                self.classes_[present],
-                "The training part of the split",
-            )
         return train, cert, X_cert, cert_codes
 
-    def _count_errors(self, X, codes, train, members, frozen, rng):
-        """Return errors on held-out rows of the training part, one per member."""
-        errors = np.zeros(len(members))
+    def _hold_out(self, X, codes, train, members, frozen, present, rng):
+        """Return what members predict for rows they were not fitted on.
+
+        Returns
+        -------
+        held_out : tuple or None
+            Codes (n_train, n_members), -1 where a member failed; decisions (n_train,
+            n_members, n_columns); whether each member never failed. None where a fold
+            leaves one class only.
+        """
         X_train, truth = safe_indexing(X, train), codes[train]
+        trained = self.classes_[present]
+        n_columns = 1 if len(trained) == 2 else len(trained)
+        votes = np.full((len(truth), len(members)), -1)
+        decisions = np.zeros((len(truth), len(members), n_columns))
+        usable = np.ones(len(members), dtype=bool)
         for i in np.flatnonzero(frozen):
-            errors[i] = np.sum(
-                encode(members[i].predict(X_train), self.classes_) != truth
-            )
+            votes[:, i] = member_codes(members[i], X_train, self.classes_)
+            decisions[:, i] = member_decisions(members[i], X_train, trained)
         if frozen.all():
-            return errors
+            return votes, decisions, usable
         _, local, counts = np.unique(truth, return_inverse=True, return_counts=True)
-        n_folds = min(self.inner_cv, int(counts.min()))
-        if n_folds < 2:
-            warn_user(
-                "The prior is uniform: a class has only one row in the training part, "
-                "too few for inner folds."
-            )
-            return np.full(len(members), np.nan)
+        n_folds = min(self.inner_cv, len(truth))
         # The training rows are in an order of their own: it serves as the key.
         keys = np.arange(len(truth), dtype=np.float64)
         class_order = order_classes(local, keys, len(counts))
-        folds = assign_folds(local, keys, class_order, n_folds, rng)
+        folds = np.zeros(len(truth), dtype=np.intp)
+        if n_folds >= 2:
+            folds = assign_folds(local, keys, class_order, n_folds, rng)
+        if any(len(np.unique(truth[folds != k])) < 2 for k in range(n_folds)):
+            warn_user(
+                "The prior is uniform: without some inner fold, only one class is left "
+                "to train on."
+            )
+            return None
         jobs = [
             (i, np.flatnonzero(folds != k), np.flatnonzero(folds == k))
             for i in np.flatnonzero(~frozen)
             for k in range(n_folds)
         ]
         labels = self.classes_[truth]
-        counts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_and_count)(members[i], X_train, labels, seen, held)
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_and_hold_out)(
+                members[i], X_train, labels, seen, held, self.classes_, trained
+            )
             for i, seen, held in jobs
         )
-        for (i, _, _), count in zip(jobs, counts, strict=True):
-            errors[i] += count
-        for i in np.flatnonzero(np.isinf(errors)):
-            if np.isfinite(errors).any():
+        for (i, _, held), part in zip(jobs, found, strict=True):
+            if part is None:
+                usable[i] = False
+            else:
+                votes[held, i], decisions[held, i] = part
+        for i in np.flatnonzero(~usable):
+            if usable.any():
                 warn_user(
                     "A member failed on an inner fold and gets no weight: "
                     f"{members[i]!r}",
                     FitFailedWarning,
                 )
-        return errors
+        return votes, decisions, usable
 
-    def _weigh(self, errors, given_prior):
+    def _weigh(self, held_out, truth, n_members, given_prior):
+        """Return the prior, and the members' errors on rows held out."""
+        errors = np.full(n_members, np.nan)
+        self.eta_, self.eta_errors_ = np.nan, np.full(len(STACKING_ETAS), np.nan)
         if given_prior is not None:
-            return given_prior
-        if np.isnan(errors).any():
-            return np.full(len(errors), 1.0 / len(errors))
-        if not np.isfinite(errors).any():
+            return given_prior, errors
+        uniform = np.full(n_members, 1.0 / n_members)
+        if held_out is None:
+            return uniform, errors
+        votes, _, usable = held_out
+        errors = np.sum(votes != truth[:, None], axis=0).astype(np.float64)
+        errors[~usable] = np.inf
+        if not usable.any():
             # All failed; fitting them again shows why.
-            return np.full(len(errors), 1.0 / len(errors))
-        return informed_prior(errors, self.prior_eta)
+            return uniform, errors
+        if self.prior == "cv":
+            self.eta_ = float(self.prior_eta)
+            return informed_prior(errors, self.prior_eta), errors
+        prior, self.eta_, vote_errors = stacked_prior(
+            votes, truth, len(self.classes_), usable
+        )
+        self.eta_errors_ = vote_errors.astype(np.float64)
+        return prior, errors
+
+    def _calibrate(self, held_out, truth, prior, kept):
+        """Set the members' scales of decisions, and the calibration of their mean."""
+        self._scales_ = self._calibration_ = None
+        if held_out is None or not held_out[2][kept].all():
+            return
+        decisions = held_out[1][:, kept]
+        scales = np.abs(decisions).mean(axis=(0, 2))
+        self._scales_ = np.where(scales > 0.0, scales, 1.0)
+        average = np.einsum("nhk,h->nk", decisions, prior / self._scales_)
+        # Labels that only the rows have cannot be predicted.
+        local = encode(truth, self._present_)
+        self._calibration_ = fit_calibration(average[local >= 0], local[local >= 0])
 
     def _fit_members(self, X, codes, train, members, wanted):
         """Return the fitted members, None where not wanted or failed."""
@@ -596,18 +689,22 @@ def _with_seeds(members, seed):
     return result
 
 
-def _predict(member, X):
-    return member.predict(X)
+def _frozen(member):
+    return isinstance(member, FrozenEstimator)
 
 
-def _fit_and_count(member, X, labels, seen, held):
-    """Return the errors on held rows of a member trained on others; inf if it fails."""
+def _fit_and_hold_out(member, X, labels, seen, held, classes, trained):
+    """Return codes and decisions of held rows by a member trained on others.
+
+    None if it fails.
+    """
     try:
         member = clone(member).fit(safe_indexing(X, seen), labels[seen])
-        return np.sum(member.predict(safe_indexing(X, held)) != labels[held])
+        X = safe_indexing(X, held)
+        return member_codes(member, X, classes), member_decisions(member, X, trained)
     except Exception:
         # Reported when the member is trained on all rows and fails there, too.
-        return np.inf
+        return None
 
 
 def _fit_one(member, X, labels):

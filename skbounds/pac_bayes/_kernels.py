@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    euclidean_distances,
+    pairwise_kernels,
+)
 
 from skbounds._blocks import row_blocks
 
 KERNELS = ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS))
 # Rows computed at a time when the matrix does not fit: enough for matrix products.
 _BATCH = 32
+# Rows between which all distances are looked at.
+_SIGEST_ROWS = 1500
 
 
 class Kernel:
@@ -71,9 +77,11 @@ class Kernel:
 
 
 def scale_gamma(gamma, X) -> float:
-    """Return gamma as a number: 'scale' and 'auto' are SVC's."""
+    """Return gamma as a number: 'scale' and 'auto' are SVC's, 'sigest' kernlab's."""
     if gamma == "auto":
         return 1.0 / X.shape[1]
+    if gamma == "sigest":
+        return _typical_gamma(X)
     if gamma != "scale":
         return float(gamma)
     if issparse(X):
@@ -81,6 +89,19 @@ def scale_gamma(gamma, X) -> float:
     else:
         variance = X.var()
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+
+def _typical_gamma(X) -> float:
+    """Return the mean of the reciprocals of two quantiles of squared distances."""
+    n = X.shape[0]
+    if n > _SIGEST_ROWS:
+        X = X[np.random.RandomState(0).permutation(n)[:_SIGEST_ROWS]]
+    gaps = euclidean_distances(X, squared=True)
+    gaps = gaps[np.triu_indices(len(gaps), 1)]
+    gaps = gaps[gaps > 0.0]
+    if not len(gaps):
+        return 1.0
+    return float(np.mean(1.0 / np.quantile(gaps, [0.1, 0.9])))
 
 
 def check_kernel_matrix(K) -> None:

@@ -18,18 +18,6 @@ def split_rows(n_rows: int, cert_size: float, rng) -> tuple[np.ndarray, np.ndarr
     return np.sort(order[n_cert:]), np.sort(order[:n_cert])
 
 
-def check_classes(codes, classes, where: str) -> None:
-    """Refuse training rows that lack a class: redrawing would look at the labels."""
-    counts = np.bincount(codes, minlength=len(classes))
-    if not counts.all():
-        missing = classes[counts == 0].tolist()
-        raise ValueError(
-            f"{where} has no row of the class(es) {missing!r}. The split must not "
-            "depend on the labels, so it is not redrawn: use another random_state, a "
-            "smaller cert_size, or give certification rows as X_cert, y_cert."
-        )
-
-
 def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
     """Return a number per row that does not depend on the order of the rows.
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._blocks import memory_limit, row_blocks
-from skbounds.pac_bayes._svm_path import vote
+from skbounds.pac_bayes._svm_path import class_scores, vote
 
 
 class SVMPath:
@@ -68,38 +68,81 @@ class SVMPath:
 
     def codes(self, X, members=slice(None)):
         """Return predicted class codes, shape (n_rows, n_members)."""
-        n_members = len(self.dual[members])
-        codes = np.empty((X.shape[0], n_members), dtype=np.intp)
+        return self.codes_and_average(X, members)[0]
+
+    def codes_and_average(self, X, members=slice(None), weights=None):
+        """Return predicted codes, and the weighted sum of the members' scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        members : sequence of int
+        weights : ndarray of shape (n_members,) or None
+            None: no sum is wanted.
+
+        Returns
+        -------
+        codes : ndarray of int of shape (n_rows, n_members)
+        average : ndarray of shape (n_rows, n_classes or 1) or None
+        """
         n_classes = len(self.class_order)
+        codes = np.empty((X.shape[0], len(self.dual[members])), dtype=np.intp)
+        average = None
+        if weights is not None:
+            average = np.empty((X.shape[0], 1 if n_classes == 2 else n_classes))
         for block, decisions in self.decisions(X, members):
             found = vote(decisions, n_classes, self.class_order)
             codes[block] = self.class_order[found]
-        return codes
+            if weights is not None:
+                scores = class_scores(decisions, self.class_order)
+                average[block] = np.einsum("nhk,h->nk", scores, weights)
+        return codes, average
 
     def class_scores(self, X, members=slice(None)):
-        """Return scores (n_rows, n_members, n_classes), or (…, 1) for two classes.
+        """Return scores (n_rows, n_members, n_classes), or (…, 1) for two classes."""
+        parts = [
+            class_scores(decisions, self.class_order)
+            for _, decisions in self.decisions(X, members)
+        ]
+        return np.concatenate(parts)
 
-        As `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
-        """
-        n_classes = len(self.class_order)
-        width = 1 if n_classes == 2 else n_classes
-        scores = np.empty((X.shape[0], len(self.dual[members]), width))
-        for block, decisions in self.decisions(X, members):
-            if n_classes == 2:
-                sign = 1.0 if self.class_order[1] == 1 else -1.0
-                scores[block] = sign * decisions
-                continue
-            votes = np.zeros((*decisions.shape[:2], n_classes))
-            total = np.zeros(votes.shape)
-            for p, (a, b) in enumerate(self.class_order[self.pairs]):
-                later = decisions[:, :, p] > 0.0
-                votes[:, :, b] += later
-                votes[:, :, a] += ~later
-                total[:, :, b] += decisions[:, :, p]
-                total[:, :, a] -= decisions[:, :, p]
-            # Confidences break ties between votes but outweigh none.
-            scores[block] = votes + total / (3.0 * (np.abs(total) + 1.0))
-        return scores
+
+class ConstantPath:
+    """Members that know one class only: the training rows had no other.
+
+    Parameters
+    ----------
+    n_members : int
+    n_features : int
+    """
+
+    pairs = np.empty((0, 2), dtype=np.intp)
+
+    def __init__(self, n_members, n_features):
+        self.n_features = n_features
+        self.kernel = None
+        self.class_order, self.class_starts = (
+            np.zeros(1, dtype=np.intp),
+            np.zeros(2, int),
+        )
+        self.dual = np.zeros((n_members, 0, 0))
+        self.intercepts = np.zeros((n_members, 0))
+        self.row_indices = np.arange(0)
+
+    def codes(self, X, members=slice(None)):
+        """Return code 0 everywhere."""
+        return self.codes_and_average(X, members)[0]
+
+    def codes_and_average(self, X, members=slice(None), weights=None):
+        """Return code 0 everywhere, and the weights' sum."""
+        codes = np.zeros((X.shape[0], len(self.dual[members])), dtype=np.intp)
+        if weights is None:
+            return codes, None
+        return codes, np.full((X.shape[0], 1), np.sum(weights))
+
+    def class_scores(self, X, members=slice(None)):
+        """Return score 1 everywhere."""
+        return np.ones((X.shape[0], len(self.dual[members]), 1))
 
 
 class SVMMember(ClassifierMixin, BaseEstimator):
@@ -161,7 +204,7 @@ class SVMMember(ClassifierMixin, BaseEstimator):
     def support_vectors_(self):
         """The support vectors, as the kernel takes them (scaled, if it scales)."""
         positions, _ = self._layout()
-        if self._path.kernel.name == "precomputed":
+        if self._path.kernel is None or self._path.kernel.name == "precomputed":
             return np.empty((0, 0))
         return self._path.kernel.rows[positions]
 

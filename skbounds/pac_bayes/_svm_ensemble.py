@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -14,17 +15,14 @@ from sklearn.utils.validation import validate_data
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds.pac_bayes._bounds import CONSTANTS, check_pair, check_probabilities
-from skbounds.pac_bayes._certify import (
-    MixtureEvidence,
-    catoni_constant,
-    informed_prior,
-    weigh_members,
-)
 from skbounds.pac_bayes._kernels import KERNELS
-from skbounds.pac_bayes._layout import assign_folds, check_classes, split_rows
 from skbounds.pac_bayes._members import SVMMember
-from skbounds.pac_bayes._posteriors import optimal_posterior
-from skbounds.pac_bayes._svm_training import SVMOptions, SVMTrainer
+from skbounds.pac_bayes._svm_schemes import (
+    fit_holdout,
+    fit_per_member,
+    fit_progressive,
+    make_trainer,
+)
 from skbounds.pac_bayes._votes import CertifiedVote, check_together
 
 
@@ -52,8 +50,10 @@ class PACBayesSVMEnsemble(CertifiedVote):
         name known to :func:`~sklearn.metrics.pairwise.pairwise_kernels`, or, as in
         :class:`~sklearn.svm.SVC`, a function of two sets of rows that returns their
         kernel matrix.
-    gamma : {'scale', 'auto'} or float, default='scale'
+    gamma : {'scale', 'auto', 'sigest'} or float, default='scale'
         Coefficient of the kernels that have one; as in ``SVC``, from the training part.
+        ``'sigest'``: the mean of the reciprocals of the 0.1 and 0.9 quantiles of the
+        squared distances between rows, as in the paper.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=0.0
@@ -61,26 +61,31 @@ class PACBayesSVMEnsemble(CertifiedVote):
     standardize : bool, default=False
         Whether to standardise features with the means and deviations of the training
         part. A scaler in front of the ensemble sees the certification rows as well.
-    scheme : {'holdout', 'progressive'}, default='holdout'
+    scheme : {'holdout', 'progressive', 'per_member'}, default='holdout'
         ``'holdout'``: one part trains, the other certifies. ``'progressive'``: along
         random orders of the rows, each block certifies the members trained on all rows
         before it, and then trains; what is certified is a mixture over blocks.
-    cert_size : float, default=0.25
+        ``'per_member'``: each member has a random split of its own, as in the paper;
+        the prior must be given or uniform.
+    cert_size : float, default=0.3
         Share of the rows, in (0, 1), that certify in the hold-out scheme. Never
         stratified and never redrawn.
     prior : {'cv', 'uniform'} or array-like of shape (n_Cs,), default='cv'
         Weights fixed before the certification rows are looked at. ``'cv'``:
         proportional to exp(-`prior_eta` times the errors in inner cross-validation);
-        values of C without weight are dropped. An array sums to 1 and may have zeros.
-    prior_eta : float, default=1.0
+        values of C with more than 7 errors above the least are dropped. An array sums
+        to 1 and may have zeros.
+    prior_eta : float, default=0.2
         How sharply weights fall with errors.
     inner_cv : int, default=5
-        Number of inner folds, at most the size of the smallest class; 3 is enough for
-        some thousands of rows.
-    posterior : {'prior', 'bound'}, default='prior'
-        Weights of the vote: the prior's, which gives the exact tail bound, or those
-        that minimise the bound of the Gibbs classifier on the certification rows, as in
-        the paper; then only twice that bound covers the vote.
+        Number of inner folds; 3 is enough for some thousands of rows.
+    posterior : {'prior', 'bound', 'tandem'}, default='prior'
+        Weights of the vote: the prior's, which gives the exact tail bound; those that
+        minimise the bound of the Gibbs classifier on the certification rows, as in the
+        paper, when only twice that bound covers the vote; or those that minimise the
+        bounds from joint mistakes (tandem, and for two classes C-bound), of which and
+        twice the Gibbs bound the smallest is reported, each at its share of `delta`.
+        Along a path of C the last two are far above the first.
     divergence : {'kl', 'chi2'}, default='kl'
         Divergence in the bound of the Gibbs classifier, see `pac_bayes_bound`. The
         progressive scheme has Catoni's only.
@@ -100,6 +105,11 @@ class PACBayesSVMEnsemble(CertifiedVote):
     n_orders : int, default=2
         Progressive scheme: number of orders. Every other one is the reverse of the one
         before.
+    tail : {'exact', 'randomized'}, default='exact'
+        The limit of the vote with ``posterior="prior"``: the exact binomial tail, or
+        one randomised by a number drawn from `random_state`, which fails with
+        probability exactly `delta` and is a little lower. Drawing again until it suits
+        voids it.
     refit : bool, default=False
         Whether to train the members on all rows in the end. More accurate, and no
         longer certified: the bounds are nan, with a warning.
@@ -114,7 +124,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         rows. None: no limit, which on features of large scale may take for ever.
     early_end : bool, default=True
         Whether inner cross-validation ends when larger values of C cannot get weight.
-    cache_size : float, default=200
+    cache_size : float, default=1000
         Memory for kernel rows, in MB. If the matrix of the training rows does not fit,
         rows are computed when they are needed.
     n_jobs : int, default=None
@@ -127,7 +137,13 @@ class PACBayesSVMEnsemble(CertifiedVote):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The classes: all labels of y.
+    trained_classes_ : ndarray of shape (n_trained,)
+        The classes that the training part has. The others are never predicted.
+    unseen_class_bound_ : float
+        With probability ``1 - delta``, a new row has a class that is not among
+        `trained_classes_` (in the progressive scheme, among those of the first part of
+        the first order) with at most this probability.
     estimators_ : list of classifiers
         The fitted members, each with the attributes of a fitted ``SVC``: one for each
         value of C, with ``prior="cv"`` only for those with weight; in the progressive
@@ -201,6 +217,11 @@ class PACBayesSVMEnsemble(CertifiedVote):
     trained again. Weights, a kernel parameter or a grid chosen by looking at the
     certification rows void them too.
 
+    A class that the random split leaves without training rows is no error: members are
+    trained on the classes there are, rows of others count as mistakes, and the bounds
+    hold. With ``standardize=False`` and features of large scale the solver may reach
+    `max_iter_per_C` for all members, which warns.
+
     On a grid of C the members are much alike: their vote is about as good as the single
     best one, and what it saves is the choice, which needs no rows of its own and no
     union bound. The paper's ensemble is ``prior="uniform", posterior="bound",
@@ -226,7 +247,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = PACBayesSVMEnsemble(standardize=True, random_state=0).fit(X, y)
     >>> clf.n_certification_
-    142
+    171
     >>> bool(clf.vote_bound_ < 0.1)
     True
     """
@@ -235,18 +256,18 @@ class PACBayesSVMEnsemble(CertifiedVote):
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "kernel": [StrOptions(set(KERNELS)), callable],
         "gamma": [
-            StrOptions({"scale", "auto"}),
+            StrOptions({"scale", "auto", "sigest"}),
             Interval(Real, 0.0, None, closed="neither"),
         ],
         "degree": [Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "standardize": ["boolean"],
-        "scheme": [StrOptions({"holdout", "progressive"})],
+        "scheme": [StrOptions({"holdout", "progressive", "per_member"})],
         "cert_size": [Interval(Real, 0.0, 1.0, closed="neither")],
         "prior": [StrOptions({"cv", "uniform"}), "array-like"],
         "prior_eta": [Interval(Real, 0.0, None, closed="left")],
         "inner_cv": [Interval(Integral, 2, None, closed="left")],
-        "posterior": [StrOptions({"prior", "bound"})],
+        "posterior": [StrOptions({"prior", "bound", "tandem"})],
         "divergence": [StrOptions({"chi2", "kl"})],
         "distance": [StrOptions({"linear", "squared", "kl", "lambda", "catoni"})],
         "delta": [Interval(Real, 0.0, 1.0, closed="neither")],
@@ -255,6 +276,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         "n_start": [Interval(Real, 0.0, 1.0, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
         "n_orders": [Interval(Integral, 1, None, closed="left")],
+        "tail": [StrOptions({"exact", "randomized"})],
         "refit": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
@@ -276,9 +298,9 @@ class PACBayesSVMEnsemble(CertifiedVote):
         coef0=0.0,
         standardize=False,
         scheme="holdout",
-        cert_size=0.25,
+        cert_size=0.3,
         prior="cv",
-        prior_eta=1.0,
+        prior_eta=0.2,
         inner_cv=5,
         posterior="prior",
         divergence="kl",
@@ -289,12 +311,13 @@ class PACBayesSVMEnsemble(CertifiedVote):
         n_start=0.5,
         n_blocks=4,
         n_orders=2,
+        tail="exact",
         refit=False,
         class_weight=None,
         tol=1e-2,
         max_iter_per_C=10,
         early_end=True,
-        cache_size=200,
+        cache_size=1000,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -319,6 +342,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         self.n_start = n_start
         self.n_blocks = n_blocks
         self.n_orders = n_orders
+        self.tail = tail
         self.refit = refit
         self.class_weight = class_weight
         self.tol = tol
@@ -358,6 +382,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 "scheme='progressive' has one bound: divergence must be 'kl' and "
                 f"distance 'catoni'; got {pair!r}."
             )
+        self._check_scheme()
         # One memory layout, so that rounding does not depend on where X came from.
         X, y = validate_data(
             self,
@@ -385,19 +410,41 @@ class PACBayesSVMEnsemble(CertifiedVote):
         rng = check_random_state(self.random_state)
         level = self.delta / 2.0 if self.simultaneous else self.delta
         if self.scheme == "progressive":
-            evidence = self._fit_progressive(X, codes, Cs, level, rng)
+            found = fit_progressive(self, X, codes, Cs, level, rng)
+        elif self.scheme == "per_member":
+            found = fit_per_member(self, X, codes, Cs, prior, level, rng)
         else:
-            evidence = self._fit_holdout(
-                X, codes, X_cert, cert_codes, Cs, prior, level, rng
+            found = fit_holdout(
+                self, X, codes, X_cert, cert_codes, Cs, prior, level, rng
             )
-        self._set_bounds(evidence, level=level, certified=not self.refit)
-        weighted = self.posterior == "bound"
+        self.train_indices_, self.certification_indices_ = found.train, found.cert
+        self.Cs_, self.cv_errors_ = found.Cs, found.cv_errors
+        self.n_iter_, self.capped_ = found.n_iter, found.capped
+        self.catoni_c_ = found.catoni_c
+        self._paths_, self._present_ = found.paths, found.present
+        self._set_bounds(found.evidence, level=level, certified=not self.refit)
+        self._calibration_ = found.calibration
+        present = np.unique(np.concatenate(found.present))
+        self._set_trained(present, *found.unseen, found.n_voting, level)
+        weighted = self.posterior != "prior"
         self.vote_weights_ = self.posterior_ if weighted else self.prior_
+        if weighted:
+            # The weights that were calibrated are not those that vote.
+            self._calibration_ = None
+        if self.capped_.all():
+            warn_user(
+                "max_iter_per_C ended the solver for every member. The certificate "
+                "holds all the same, but scaled features (standardize=True) or a "
+                "larger max_iter_per_C may give better members.",
+                ConvergenceWarning,
+            )
         if self.refit:
             self._fit_again(X, codes, X_cert, cert_codes)
         self.estimators_ = [
-            SVMMember._from_path(path, i, C, self.classes_)
-            for (path, i), C in zip(self._places(), self.Cs_.tolist(), strict=True)
+            SVMMember._from_path(path, i, C, self.classes_[present])
+            for (path, present, i), C in zip(
+                self._places(), self.Cs_.tolist(), strict=True
+            )
         ]
         return self
 
@@ -414,31 +461,43 @@ class PACBayesSVMEnsemble(CertifiedVote):
         decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Finer than the shares of the vote, and not certified.
         """
-        X = self._check_rows(X)
-        total = 0.0
-        for path, inside, outside in self._split_members(np.arange(len(self.Cs_))):
-            scores = path.class_scores(X, inside)
-            total = total + np.einsum("nhk,h->nk", scores, self.vote_weights_[outside])
-        return total[:, 0] if len(self.classes_) == 2 else total
+        _, average = self._shares_and_average(X)
+        if len(self.classes_) > 2:
+            return self._spread(average)
+        if len(self.trained_classes_) == 1:
+            return average[:, 0] * (1.0 if self._trained_codes[0] == 1 else -1.0)
+        return average[:, 0]
 
     def _member_codes(self, X, members):
+        return self._codes_and_average(X, members, None)[0]
+
+    def _codes_and_average(self, X, members, weights):
+        trained = self._trained_codes
         codes = np.empty((X.shape[0], len(members)), dtype=np.intp)
-        for path, inside, outside in self._split_members(members):
-            codes[:, np.searchsorted(members, outside)] = path.codes(X, inside)
-        return codes
+        average = None
+        if weights is not None:
+            average = np.zeros((X.shape[0], 1 if len(trained) == 2 else len(trained)))
+        for path, present, inside, outside in self._split_members(members):
+            places = np.searchsorted(members, outside)
+            own = None if weights is None else weights[places]
+            found, part = path.codes_and_average(X, inside, own)
+            codes[:, places] = present[found]
+            if part is not None:
+                average += _among(part, np.searchsorted(trained, present), len(trained))
+        return codes, average
 
     def _places(self):
-        """Yield the path of each member and its position in it."""
-        for path in self._paths_:
-            yield from ((path, i) for i in range(len(path.dual)))
+        """Yield the path of each member, its classes and its position in it."""
+        for path, present in zip(self._paths_, self._present_, strict=True):
+            yield from ((path, present, i) for i in range(len(path.dual)))
 
     def _split_members(self, members):
-        """Yield paths, the positions in them of some members, and the members."""
+        """Yield paths, their classes, positions of some members, and the members."""
         begin = 0
-        for path in self._paths_:
+        for path, present in zip(self._paths_, self._present_, strict=True):
             chosen = members[(members >= begin) & (members < begin + len(path.dual))]
             if len(chosen):
-                yield path, chosen - begin, chosen
+                yield path, present, chosen - begin, chosen
             begin += len(path.dual)
 
     # ---------------------------------------------------------------- validation
@@ -447,10 +506,10 @@ class PACBayesSVMEnsemble(CertifiedVote):
         check_together(X_cert, y_cert)
         if X_cert is None:
             return None, None
-        if self.scheme == "progressive":
+        if self.scheme != "holdout":
             raise ValueError(
-                "scheme='progressive' certifies on rows of X itself; X_cert goes with "
-                "scheme='holdout'."
+                f"scheme={self.scheme!r} certifies on rows of X itself; X_cert goes "
+                "with scheme='holdout'."
             )
         X_cert, y_cert = validate_data(
             self,
@@ -467,6 +526,29 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 "kernel='precomputed' it cannot be had from X and X_cert."
             )
         return X_cert, self._certification_codes(y_cert)
+
+    def _check_scheme(self):
+        """Refuse parameters that a scheme does not go with."""
+        if self.scheme == "holdout":
+            return
+        if self.posterior == "tandem" or self.tail == "randomized":
+            raise ValueError(
+                f"posterior={self.posterior!r} and tail={self.tail!r} need "
+                f"scheme='holdout'; got scheme={self.scheme!r}."
+            )
+        if self.scheme == "per_member":
+            if isinstance(self.prior, str) and self.prior == "cv":
+                raise ValueError(
+                    "With scheme='per_member' no rows are left to decide on the prior: "
+                    "it must be 'uniform' or an array; got 'cv'."
+                )
+            if self.distance == "catoni":
+                raise ValueError(
+                    "With scheme='per_member' no rows are left to fix Catoni's "
+                    "constant: distance must be another; got 'catoni'."
+                )
+            if self.kernel == "precomputed":
+                raise ValueError("scheme='per_member' needs rows, no kernel matrix.")
 
     def _check_grid(self):
         """Return the values of C and the prior that was given for them, or None."""
@@ -491,209 +573,6 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     # ---------------------------------------------------------------- schemes
 
-    def _trainer(self, X, codes, rows, n_first=None):
-        """Return the trainer on some rows of X."""
-        limit = np.inf if self.max_iter_per_C is None else float(self.max_iter_per_C)
-        options = SVMOptions(
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            standardize=self.standardize,
-            class_weight=self.class_weight,
-            tol=self.tol,
-            max_iter=limit,
-            cache_size=self.cache_size,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        part = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
-        return SVMTrainer(
-            part, codes[rows], rows, self.classes_, options, X.shape[1], n_first
-        )
-
-    def _n_folds(self, codes, warn=True):
-        """Return the number of inner folds; 0 where a class has only one row."""
-        smallest = int(np.bincount(codes, minlength=len(self.classes_)).min())
-        n_folds = min(self.inner_cv, smallest)
-        if n_folds >= 2:
-            return n_folds
-        if warn and isinstance(self.prior, str) and self.prior == "cv":
-            warn_user(
-                "The prior is uniform: a class has only one row in the training part, "
-                "too few for inner folds."
-            )
-        return 0
-
-    def _fit_holdout(self, X, codes, X_cert, cert_codes, Cs, prior, level, rng):
-        """Train on one part, certify on the other."""
-        if X_cert is None:
-            train, cert = split_rows(X.shape[0], self.cert_size, rng)
-            check_classes(codes[train], self.classes_, "The training part of the split")
-            X_cert, cert_codes = X[cert], codes[cert]
-        else:
-            train, cert = np.arange(X.shape[0]), np.arange(0)
-        self.train_indices_, self.certification_indices_ = train, cert
-        trainer = self._trainer(X, codes, train)
-        learned = prior is None and self.prior == "cv"
-        # The constant of Catoni's bound is fixed by the inner folds as well.
-        wanted = learned or self.distance == "catoni"
-        n_folds = self._n_folds(trainer.codes) if wanted else 0
-        errors = np.full(len(Cs), np.nan)
-        if n_folds:
-            folds = assign_folds(
-                trainer.codes, trainer.keys, trainer.class_order, n_folds, rng
-            )
-            trainer.arrange(folds, n_folds)
-            # A given prior may have its mass where the path would not come.
-            early_end = self.early_end and learned
-            errors = trainer.cross_validate(Cs, self.prior_eta, early_end)
-        else:
-            trainer.arrange(np.zeros(len(train), dtype=np.intp), 1)
-        if learned and n_folds:
-            prior = informed_prior(errors, self.prior_eta)
-            kept = prior > 0.0
-        else:
-            prior = np.full(len(Cs), 1.0 / len(Cs)) if prior is None else prior
-            kept = np.ones(len(Cs), dtype=bool)
-        self.Cs_, self.cv_errors_, prior = Cs[kept], errors[kept], prior[kept]
-        members = trainer.fit_members(self.Cs_, range(max(n_folds, 1)))
-        path = trainer.make_path(members["dual"], members["intercepts"])
-        self.n_iter_, self.capped_ = members["n_iter"], members["capped"]
-        self._paths_ = [path]
-
-        m = len(cert_codes)
-        catoni_c = None
-        if self.distance == "catoni" and n_folds:
-            guess = (prior @ self.cv_errors_ + 0.5) / (len(train) + 1.0)
-            catoni_c = catoni_constant(guess, m, m, level)
-        cert_votes = path.codes(X_cert)
-        evidence = weigh_members(
-            cert_votes != cert_codes[:, None],
-            cert_votes,
-            cert_codes,
-            prior,
-            fixed_vote=self.posterior == "prior",
-            level=level,
-            divergence=self.divergence,
-            distance=self.distance,
-            constants=self.constants,
-            catoni_c=catoni_c,
-            simultaneous=self.simultaneous,
-            n_classes=len(self.classes_),
-        )
-        self.catoni_c_ = evidence.rule_options["catoni_c"]
-        return evidence
-
-    def _fit_progressive(self, X, codes, Cs, level, rng):
-        """Train on growing parts of random orders; the next block certifies each."""
-        n = X.shape[0]
-        n_start = round(self.n_start * n)
-        m = n - n_start
-        if n_start < 2 or m < self.n_blocks:
-            raise ValueError(
-                f"n_samples={n} is too small for n_start={self.n_start!r} and "
-                f"n_blocks={self.n_blocks!r}: {n_start} rows to start with and {m} to "
-                "certify."
-            )
-        sizes = np.full(self.n_blocks, m // self.n_blocks)
-        sizes[: m % self.n_blocks] += 1
-        order, blocks, paths = None, [], []
-        trains, certifies = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        for j in range(self.n_orders):
-            # Every other order is the one before reversed: with n_start = 1/2, each row
-            # then certifies in one of the two.
-            order = rng.permutation(n) if j % 2 == 0 else order[::-1]
-            check_classes(
-                codes[order[:n_start]],
-                self.classes_,
-                f"The first part (n_start={self.n_start!r}) of a random order",
-            )
-            found, path = self._fit_order(
-                X, codes, order, sizes, Cs, level, rng, is_first=j == 0
-            )
-            blocks += found
-            paths.append(path)
-            trains[order[: n - sizes[-1]]] = True
-            certifies[order[n_start:]] = True
-        evidence = MixtureEvidence(blocks, self.n_orders, self.posterior == "bound")
-        for name in ("Cs", "cv_errors", "n_iter", "capped"):
-            values = np.concatenate([block[name] for block in blocks])
-            setattr(self, f"{name}_", values)
-        self.catoni_c_ = evidence.catoni_c
-        self._paths_ = paths
-        self.train_indices_ = np.flatnonzero(trains)
-        self.certification_indices_ = np.flatnonzero(certifies)
-        return evidence
-
-    def _fit_order(self, X, codes, order, sizes, Cs, level, rng, is_first):
-        """Run through one order; return what its blocks say, and all its members."""
-        m = int(sizes.sum())
-        n_start = len(order) - m
-        trainer = self._trainer(X, codes, order, n_start)
-        n_folds = self._n_folds(trainer.codes[:n_start], warn=is_first)
-        n_known = max(n_folds, 1)
-        parts = np.zeros(len(order), dtype=np.intp)
-        if n_folds:
-            parts[:n_start] = assign_folds(
-                trainer.codes[:n_start],
-                trainer.keys[:n_start],
-                trainer.class_order,
-                n_folds,
-                rng,
-            )
-        parts[n_start:] = n_known + np.repeat(np.arange(len(sizes)), sizes)
-        trainer.arrange(parts, n_known)
-        errors = np.zeros(len(Cs))
-        learned = self.prior == "cv" and n_folds > 0
-        if n_folds:
-            early_end = self.early_end and learned
-            errors = trainer.cross_validate(Cs, self.prior_eta, early_end)
-        kept, counted = np.arange(len(Cs)), n_start if n_folds else 0
-        inner_errors, blocks, duals, intercepts = errors, [], [], []
-        for b, size in enumerate(sizes.tolist()):
-            prior = informed_prior(errors, self.prior_eta if learned else 0.0)
-            # What a member did not reach in the inner folds it never gets mass for.
-            kept, errors, prior = (
-                kept[prior > 0.0],
-                errors[prior > 0.0],
-                prior[prior > 0.0],
-            )
-            guess = (prior @ errors + 0.5) / (counted + 1.0)
-            catoni_c = catoni_constant(guess, size, m, level)
-            members = trainer.fit_members(
-                Cs[kept], range(n_known + b), target=n_known + b
-            )
-            risks = members["wrong"].mean(axis=0)
-            posterior, _ = optimal_posterior(
-                risks,
-                size,
-                delta=level,
-                divergence="kl",
-                distance="catoni",
-                prior=prior,
-                catoni_c=catoni_c,
-            )
-            blocks.append(
-                {
-                    "risks": risks,
-                    "prior": prior,
-                    "posterior": posterior,
-                    "n_rows": size,
-                    "catoni_c": catoni_c,
-                    "Cs": Cs[kept],
-                    "cv_errors": inner_errors[kept],
-                    "n_iter": members["n_iter"],
-                    "capped": members["capped"],
-                }
-            )
-            duals.append(members["dual"])
-            intercepts.append(members["intercepts"])
-            errors = errors + members["wrong"].sum(axis=0)
-            counted += size
-        path = trainer.make_path(np.concatenate(duals), np.concatenate(intercepts))
-        return blocks, path
-
     def _fit_again(self, X, codes, X_cert, cert_codes):
         """Train the members on all rows; their weights stay."""
         n_given = X.shape[0]
@@ -713,11 +592,19 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 setattr(self, name, sums / np.bincount(member))
             self.best_index_ = int(member[self.best_index_])
         self.train_indices_ = np.arange(n_given)
-        trainer = self._trainer(X, codes, np.arange(X.shape[0]))
-        trainer.arrange(np.zeros(X.shape[0], dtype=np.intp), 1)
+        # Rows to certify with may have labels that are no class.
+        rows = np.flatnonzero(codes >= 0)
+        present = np.arange(len(self.classes_))
+        trainer = make_trainer(self, X, codes, rows, present)
+        trainer.arrange(np.zeros(len(rows), dtype=np.intp), 1)
         members = trainer.fit_members(self.Cs_, [0])
         self.n_iter_, self.capped_ = members["n_iter"], members["capped"]
         self._paths_ = [trainer.make_path(members["dual"], members["intercepts"])]
+        self._present_ = [present]
+        if len(self.trained_classes_) < len(present):
+            # What was calibrated had other columns.
+            self._calibration_ = None
+        self.trained_classes_ = self.classes_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -725,3 +612,27 @@ class PACBayesSVMEnsemble(CertifiedVote):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel in ("chi2", "additive_chi2")
         return tags
+
+
+def _among(scores, places, n_trained):
+    """Return scores of some classes among those of all trained ones.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_present), or (n, 1) for one or two classes
+    places : ndarray of int
+        Where the classes are among the trained ones.
+    n_trained : int
+    """
+    if n_trained == 2:
+        # One class of two says so; two classes have one column already.
+        sign = -1.0 if len(places) == 1 and places[0] == 0 else 1.0
+        return sign * scores
+    if len(places) == n_trained:
+        return scores
+    if scores.shape[1] == 1 and len(places) == 2:
+        scores = np.hstack([-scores, scores])
+    result = np.empty((len(scores), n_trained))
+    result[:] = scores.min(axis=1, keepdims=True) - 1.0
+    result[:, places] = scores
+    return result

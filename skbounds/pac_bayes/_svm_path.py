@@ -15,11 +15,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skbounds.pac_bayes import _smo
 from skbounds.pac_bayes._kernels import KernelRows
+from skbounds.pac_bayes._stacking import MOST_EXCESS_ERRORS
 
 # Iterations of the solver between two chances to interrupt it.
 _UNINTERRUPTED = 1_000_000
-# A value of C this many errors (over eta) worse than the best has no prior mass left.
-_HOPELESS = 7.0
 # The path ends after so many hopeless values in a row.
 _PATIENCE = 3
 
@@ -127,6 +126,34 @@ def _number(ranges) -> np.ndarray:
     return np.column_stack([segments[:, 0], begins, lengths])
 
 
+class ConstantPair:
+    """Two classes of which the rows have at most one: it is always decided for.
+
+    Parameters
+    ----------
+    first, second : list of (start, stop)
+        Rows of the two classes.
+    targets : list of (start, stop)
+        Rows whose decision values are wanted.
+    """
+
+    def __init__(self, first, second, targets):
+        self.bias = 1.0 if second and not first else -1.0
+        self.n_targets = sum(stop - start for start, stop in targets)
+
+    def advance(self, C, tol, max_iter):
+        """Return that nothing was to be done."""
+        return 0, False
+
+    def decide(self):
+        """Return the decision values of the targets."""
+        return np.full(self.n_targets, self.bias)
+
+    def coefficients(self):
+        """Return that no row supports it."""
+        return np.arange(0), np.zeros(0)
+
+
 class OneVsOne:
     """The SVMs of all pairs of classes on one training set, along C.
 
@@ -145,6 +172,8 @@ class OneVsOne:
         self.pairs = list(combinations(range(len(ranges)), 2))
         self.problems = [
             PairProblem(rows, ranges[a], ranges[b], targets, (weights[a], weights[b]))
+            if ranges[a] and ranges[b]
+            else ConstantPair(ranges[a], ranges[b], targets)
             for a, b in self.pairs
         ]
 
@@ -195,8 +224,39 @@ def vote(decisions: np.ndarray, n_classes: int, rank: np.ndarray) -> np.ndarray:
     return order[np.argmax(votes[..., order], axis=-1)]
 
 
-def cross_validated_errors(
-    folds, truths, Cs, rank, *, eta, tol, max_iter, early_end, n_jobs, verbose
+def class_scores(decisions: np.ndarray, class_order: np.ndarray) -> np.ndarray:
+    """Return scores per class from the decisions of pairs.
+
+    As `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (..., n_pairs)
+        Positive for the later class of a pair.
+    class_order : ndarray of shape (n_classes,)
+        Codes of the classes in the order used inside.
+
+    Returns
+    -------
+    scores : ndarray of shape (..., n_classes), or (..., 1) for two classes
+    """
+    n_classes = len(class_order)
+    if n_classes == 2:
+        return decisions if class_order[1] == 1 else -decisions
+    votes = np.zeros((*decisions.shape[:-1], n_classes))
+    total = np.zeros(votes.shape)
+    for p, (a, b) in enumerate(combinations(class_order.tolist(), 2)):
+        later = decisions[..., p] > 0.0
+        votes[..., b] += later
+        votes[..., a] += ~later
+        total[..., b] += decisions[..., p]
+        total[..., a] -= decisions[..., p]
+    # Confidences break ties between votes but outweigh none.
+    return votes + total / (3.0 * (np.abs(total) + 1.0))
+
+
+def cross_validate_path(
+    folds, truths, Cs, class_order, *, tol, max_iter, early_end, n_jobs, verbose
 ):
     """Count errors on held-out folds for each C, all folds in step.
 
@@ -208,9 +268,7 @@ def cross_validated_errors(
         Their classes.
     Cs : ndarray of shape (n_Cs,)
         Increasing.
-    rank : ndarray of shape (n_classes,)
-    eta : float
-        Rate of the prior that the counts are for: it says what is hopeless.
+    class_order : ndarray of shape (n_classes,)
     tol, max_iter : float
     early_end : bool
     n_jobs : int or None
@@ -220,30 +278,41 @@ def cross_validated_errors(
     -------
     errors : ndarray of shape (n_Cs,)
         Infinite where the path ended before.
+    scores : list of ndarray of shape (n_held_out, n_columns)
+        For each C that was reached the scores of all rows, fold after fold.
     """
-    errors = np.full(len(Cs), np.inf)
+    errors, scores = np.full(len(Cs), np.inf), []
     # Loading missing rows changes the pool under the feet of other threads.
-    serial = effective_n_jobs(n_jobs) == 1 or not folds[0].problems[0].rows.complete
+    serial = effective_n_jobs(n_jobs) == 1 or not _pool_is_complete(folds[0])
     parallel = None if serial else Parallel(n_jobs=n_jobs, prefer="threads")
     for i, C in enumerate(Cs):
         jobs = [(fold, truth, C) for fold, truth in zip(folds, truths, strict=True)]
         if parallel is None:
-            counts = [_count(*job, rank, tol, max_iter) for job in jobs]
+            found = [_count(*job, class_order, tol, max_iter) for job in jobs]
         else:
-            counts = parallel(
-                delayed(_count)(*job, rank, tol, max_iter) for job in jobs
+            found = parallel(
+                delayed(_count)(*job, class_order, tol, max_iter) for job in jobs
             )
-        errors[i] = sum(counts)
+        errors[i] = sum(count for count, _ in found)
+        scores.append(np.concatenate([part for _, part in found]))
         if verbose:
             print(f"[inner folds] C={C:.4g}: {errors[i]:.0f} errors")
         best = int(np.argmin(errors))
         late = errors[max(i - _PATIENCE + 1, best + 1) : i + 1]
-        hopeless = late >= errors[best] + _HOPELESS / max(eta, 1e-300)
+        hopeless = late >= errors[best] + MOST_EXCESS_ERRORS
         if early_end and best > 0 and len(late) == _PATIENCE and hopeless.all():
             break
-    return errors
+    return errors, scores
 
 
-def _count(fold, truth, C, rank, tol, max_iter):
+def _pool_is_complete(machine):
+    problems = [p for p in machine.problems if isinstance(p, PairProblem)]
+    return all(problem.rows.complete for problem in problems)
+
+
+def _count(fold, truth, C, class_order, tol, max_iter):
     fold.advance(C, tol, max_iter)
-    return int(np.sum(vote(fold.decide(), len(rank), rank) != truth))
+    decisions = fold.decide()
+    voted = vote(decisions, len(class_order), class_order)
+    scores = class_scores(decisions, class_order)
+    return int(np.sum(voted != truth)), scores

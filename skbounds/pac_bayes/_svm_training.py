@@ -17,7 +17,7 @@ from skbounds.pac_bayes._kernels import (
 )
 from skbounds.pac_bayes._layout import Layout, content_keys, order_classes
 from skbounds.pac_bayes._members import SVMPath
-from skbounds.pac_bayes._svm_path import OneVsOne, cross_validated_errors, vote
+from skbounds.pac_bayes._svm_path import OneVsOne, cross_validate_path, vote
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,17 @@ class SVMTrainer:
         sorted_codes = self.codes[self.layout.order]
         ranges = self.layout.ranges(parts)
         seen = [sorted_codes[a:b] for of_class in ranges for a, b in of_class]
-        y = self.classes[np.concatenate(seen)]
-        factors = compute_class_weight(
-            self.options.class_weight, classes=self.classes, y=y
+        present, local = np.unique(np.concatenate(seen), return_inverse=True)
+        # Classes without rows have no machine that a factor would matter to.
+        factors = np.ones(len(self.classes))
+        absent = set(np.delete(self.classes, present).tolist())
+        weight = self.options.class_weight
+        if isinstance(weight, dict):
+            weight = {c: w for c, w in weight.items() if c not in absent}
+        factors[present] = compute_class_weight(
+            weight,
+            classes=self.classes[present],
+            y=self.classes[present][local],
         )
         if not ((factors > 0.0) & np.isfinite(factors)).all():
             raise ValueError(
@@ -145,8 +153,18 @@ class SVMTrainer:
             self._class_factors(parts),
         )
 
-    def cross_validate(self, Cs, eta, early_end):
-        """Return the errors per C over the first parts, each held out in turn."""
+    def cross_validate(self, Cs, early_end):
+        """Hold out each of the first parts in turn.
+
+        Returns
+        -------
+        errors : ndarray of shape (n_Cs,)
+            Errors per C; infinite where the path ended before.
+        scores : dict of ndarray of shape (n_rows, n_columns)
+            Scores of the held-out rows, by position of C.
+        truth : ndarray of int of shape (n_rows,)
+            Codes of these rows.
+        """
         order = np.argsort(Cs, kind="stable")
         folds = range(self.n_known)
         machines = [
@@ -154,13 +172,13 @@ class SVMTrainer:
         ]
         truths = [self.layout.classes_in(fold) for fold in folds]
         errors = np.empty(len(Cs))
-        errors[order] = cross_validated_errors(
-            machines, truths, Cs[order], self.class_order, eta=eta,
-            tol=self.options.tol, max_iter=self.options.max_iter,
-            early_end=early_end, n_jobs=self.options.n_jobs,
-            verbose=self.options.verbose,
+        errors[order], found = cross_validate_path(
+            machines, truths, Cs[order], self.class_order, tol=self.options.tol,
+            max_iter=self.options.max_iter, early_end=early_end,
+            n_jobs=self.options.n_jobs, verbose=self.options.verbose,
         )  # fmt: skip
-        return errors
+        scores = dict(zip(order.tolist(), found, strict=False))
+        return errors, scores, self.class_order[np.concatenate(truths)]
 
     def fit_members(self, Cs, parts, target=None):
         """Train one SVM per C on some parts.

@@ -14,18 +14,21 @@ from sklearn.utils.validation import (
 )
 
 from skbounds._base import SkboundsEstimator, warn_user
-from skbounds.pac_bayes._bounds import check_delta, tail_limit
-from skbounds.pac_bayes._certify import plurality, vote_shares
+from skbounds.pac_bayes._bounds import check_delta
+from skbounds.pac_bayes._calibration import (
+    lead,
+    ranked_shares,
+    side_decision,
+    side_probability,
+    smoothed_shares,
+)
+from skbounds.pac_bayes._decisions import encode
+from skbounds.pac_bayes._monitor import VoteMonitor
+from skbounds.pac_bayes._stacking import plurality, vote_shares
+from skbounds.pac_bayes._tails import hoeffding_bentkus_limit, tail_limit
 
 # Below this the bounds say little; the user should know why.
 _FEW_ROWS = 30
-
-
-def encode(labels, classes) -> np.ndarray:
-    """Return class codes, -1 for unknown labels."""
-    labels = np.asarray(labels)
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[codes] == labels, codes, -1)
 
 
 def check_together(X_cert, y_cert) -> None:
@@ -37,12 +40,22 @@ def check_together(X_cert, y_cert) -> None:
 class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     """Predictions and bounds of a weighted vote.
 
-    A subclass sets ``classes_, vote_weights_, posterior_`` and calls `_set_bounds`.
+    A subclass sets ``classes_, trained_classes_, vote_weights_, posterior_``, the
+    calibration ``_calibration_`` (None where there is none) and ``_n_voting_rows_``,
+    and calls `_set_bounds`.
     """
 
     @abstractmethod
     def _member_codes(self, X, members):
         """Return class codes predicted by the given members (n_rows, n_chosen)."""
+
+    @abstractmethod
+    def _codes_and_average(self, X, members, weights):
+        """Return `_member_codes`, and the members' weighted mean decisions.
+
+        The latter with a column per trained class, or one column for two of them; None
+        where members' decisions cannot be compared.
+        """
 
     # A certified ensemble may take rows that the members check on their own.
     def _check_rows(self, X):
@@ -56,6 +69,17 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         voters = np.flatnonzero(self.vote_weights_)
         codes = self._member_codes(X, voters)
         return vote_shares(codes, self.vote_weights_[voters], len(self.classes_))
+
+    def _shares_and_average(self, X):
+        X = self._check_rows(X)
+        voters = np.flatnonzero(self.vote_weights_)
+        weights = self.vote_weights_[voters]
+        codes, average = self._codes_and_average(X, voters, weights)
+        return vote_shares(codes, weights, len(self.classes_)), average
+
+    @property
+    def _trained_codes(self):
+        return np.searchsorted(self.classes_, self.trained_classes_)
 
     def predict(self, X):
         """Predict classes by the weighted vote, ties to the smaller label.
@@ -73,8 +97,8 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         shares = self._shares(X)
         return self.classes_[plurality(shares)]
 
-    def predict_proba(self, X):
-        """Return each class's share of the vote; not a calibrated probability.
+    def vote_shares(self, X):
+        """Return each class's share of the vote.
 
         Parameters
         ----------
@@ -89,8 +113,57 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         shares = self._shares(X)
         return shares / shares.sum(axis=1, keepdims=True)
 
+    def predict_proba(self, X):
+        """Return probabilities of the classes.
+
+        The members' mean decision values, calibrated by Platt's method on rows held out
+        in the inner folds, and moved to the side of the vote where they contradict it,
+        so that `predict` has the largest probability. Where there is nothing to
+        calibrate on, the shares of the vote, as if seen on at most 20 rows. They are
+        not certified; with ``posterior="prior"`` no certification row entered them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`. A class that no training row had
+            gets a little of every row.
+        """
+        if getattr(self, "_calibration_", None) is None:
+            shares, average = self._shares(X), None
+        else:
+            shares, average = self._shares_and_average(X)
+        trained = self._trained_codes
+        part, voted = shares[:, trained], plurality(shares)
+        if average is None or len(trained) == 1:
+            proba = smoothed_shares(part / part.sum(axis=1, keepdims=True),
+                                    self._n_voting_rows_)  # fmt: skip
+        elif len(trained) == 2:
+            one = side_probability(
+                self._calibration_(average)[:, 0], voted == trained[1]
+            )
+            proba = np.column_stack([1.0 - one, one])
+        else:
+            proba = self._calibration_(average)
+            proba = lead(
+                proba / proba.sum(axis=1, keepdims=True),
+                np.searchsorted(trained, voted),
+            )
+            proba /= proba.sum(axis=1, keepdims=True)
+        if len(trained) == len(self.classes_):
+            return proba
+        n_classes = len(self.classes_)
+        result = np.zeros((len(proba), n_classes))
+        result[:, trained] = proba
+        share = 1.0 / (self._n_voting_rows_ + n_classes)
+        return (1.0 - share) * result + share / n_classes
+
     def decision_function(self, X):
-        """Return the shares of the vote as confidence scores.
+        """Return confidence scores that agree with the vote.
 
         Parameters
         ----------
@@ -100,11 +173,34 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         Returns
         -------
         decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The shares; with two classes, the share of ``classes_[1]`` less that of
-            ``classes_[0]``.
+            With two classes the members' mean decision value, positive exactly where
+            ``classes_[1]`` is predicted: what is on the wrong side of 0 is moved next
+            to it. With more, the shares of the vote, refined by mean decisions where
+            they are equal. The shares alone where members have no decisions.
         """
-        shares = self._shares(X)
-        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+        shares, average = self._shares_and_average(X)
+        voted = plurality(shares)
+        if shares.shape[1] == 2:
+            if average is None:
+                return shares[:, 1] - shares[:, 0]
+            if len(self.trained_classes_) == 1:
+                sign = 1.0 if self._trained_codes[0] == 1 else -1.0
+                return sign * average[:, 0]
+            return side_decision(average[:, 0], voted == 1)
+        if average is None:
+            return shares
+        return ranked_shares(shares, self._spread(average), voted)
+
+    def _spread(self, average):
+        """Return scores with a column for each class, the least for unknown ones."""
+        trained = self._trained_codes
+        if average.shape[1] == 1:
+            columns = [-average, average] if len(trained) == 2 else [average]
+            average = np.hstack(columns)
+        result = np.empty((len(average), len(self.classes_)))
+        result[:] = average.min(axis=1, keepdims=True) - 1.0
+        result[:, trained] = average
+        return result
 
     def predict_randomized(self, X, random_state=None):
         """Predict with the Gibbs classifier: a member drawn for each row.
@@ -128,6 +224,28 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         drawn = rng.choice(len(voters), size=X.shape[0], p=weights / weights.sum())
         codes = self._member_codes(X, voters)
         return self.classes_[codes[np.arange(len(codes)), drawn]]
+
+    def gibbs_error(self, X, y):
+        """Return the expected error of `predict_randomized` on given rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels; unknown ones count as errors.
+
+        Returns
+        -------
+        error : float
+            Mean over rows and over draws of a member: no draws are made.
+        """
+        X = self._check_rows(X)
+        voters = np.flatnonzero(self.posterior_)
+        weights = self.posterior_[voters]
+        truth = encode(column_or_1d(y), self.classes_)
+        wrong = self._member_codes(X, voters) != truth[:, None]
+        return float(np.mean(wrong @ (weights / weights.sum())))
 
     def risk_bound(self, delta):
         """Bound the risk of the Gibbs classifier at another level.
@@ -163,6 +281,119 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         check_is_fitted(self)
         bound = getattr(self._evidence_, name)(check_delta(delta))
         return min(1.0, bound) if self.certified_ else float("nan")
+
+    def class_bounds(self, delta=None, simultaneous=False):
+        """Bound the vote's errors class by class.
+
+        Exact binomial tails: given how many certification rows belong to a class, or
+        are predicted to, the number of errors among them is binomial.
+
+        Parameters
+        ----------
+        delta : float, default=None
+            Probability, in (0, 1), that a bound may fail. None: the parameter `delta`.
+        simultaneous : bool, default=False
+            Whether all bounds are to hold together with probability ``1 - delta``.
+
+        Returns
+        -------
+        bounds : dict
+            ``"recall_error"``: with probability ``1 - delta`` a new row of the class is
+            predicted to be of another with at most this probability;
+            ``"precision_error"``: a new row predicted to be of the class is of another.
+            Arrays of shape (n_classes,), 1 for classes without rows. ``"n_true"``,
+            ``"n_predicted"``: numbers of certification rows. ``"delta"``: the level of
+            each.
+        """
+        evidence, delta = self._fixed_evidence("class_bounds", delta)
+        codes = np.arange(len(self.classes_))
+        level = delta / (2.0 * len(codes)) if simultaneous else delta
+        is_true = evidence.truth[:, None] == codes
+        is_voted = evidence.voted[:, None] == codes
+        n_true, n_voted = is_true.sum(axis=0), is_voted.sum(axis=0)
+        right = (is_true & is_voted).sum(axis=0)
+        limit = lambda n: np.array(
+            [float(tail_limit(m - k, m, level)) for k, m in zip(right, n, strict=True)]
+        )
+        return {
+            "recall_error": limit(n_true),
+            "precision_error": limit(n_voted),
+            "n_true": n_true,
+            "n_predicted": n_voted,
+            "delta": level,
+        }
+
+    def cost_bound(self, costs, delta=None):
+        """Bound the vote's expected cost on new rows.
+
+        The exact binomial tail where there is one positive cost only, and otherwise the
+        Hoeffding-Bentkus limit for a mean of bounded variables.
+
+        Parameters
+        ----------
+        costs : array-like of shape (n_classes, n_classes)
+            ``costs[i, j]``, non-negative, is what it costs to predict ``classes_[j]``
+            where ``classes_[i]`` is true. Rows with other labels cost the maximum.
+        delta : float, default=None
+            Probability, in (0, 1), that the bound may fail. None: the parameter
+            `delta`.
+
+        Returns
+        -------
+        bound : float
+            With probability ``1 - delta`` the expected cost is at most this.
+        """
+        evidence, delta = self._fixed_evidence("cost_bound", delta)
+        costs, k = np.asarray(costs, dtype=np.float64), len(self.classes_)
+        if costs.shape != (k, k) or not (np.isfinite(costs) & (costs >= 0.0)).all():
+            raise ValueError(
+                f"costs must be finite and non-negative, of shape {(k, k)}; got "
+                f"{costs.tolist()!r}."
+            )
+        largest = costs.max()
+        if largest == 0.0:
+            return 0.0
+        paid = np.where(
+            evidence.truth < 0, largest, costs[evidence.truth, evidence.voted]
+        )
+        if np.isin(costs, (0.0, largest)).all():
+            n_paid = int(np.sum(paid > 0.0))
+            return float(largest * tail_limit(n_paid, evidence.n_rows, delta))
+        mean = float(np.mean(paid / largest))
+        return float(largest * hoeffding_bentkus_limit(mean, evidence.n_rows, delta))
+
+    def _fixed_evidence(self, name, delta):
+        """Return the evidence of a vote that was fixed before it, and the level."""
+        check_is_fitted(self)
+        delta = check_delta(self.delta if delta is None else delta)
+        if not self._evidence_.is_fixed:
+            raise ValueError(
+                f"{name} needs a vote whose weights did not see the certification "
+                "rows: scheme='holdout' and posterior='prior'. "
+                "certificate(X_cal, y_cal) takes fresh rows."
+            )
+        if not self.certified_:
+            raise ValueError(
+                f"{name} is about the members that were certified; refit=True has "
+                "replaced them."
+            )
+        return self._evidence_, delta
+
+    def monitor(self, alpha=0.05):
+        """Return a monitor that raises an alarm when the certificate fails in use.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Probability of a false alarm, in (0, 1), given that the bound holds.
+
+        Returns
+        -------
+        monitor : VoteMonitor
+            To be updated with rows whose labels become known.
+        """
+        check_is_fitted(self)
+        return VoteMonitor(self, self.vote_bound_, alpha)
 
     def certificate(self, X_cal, y_cal, *, delta=None):
         """Certify the vote on fresh rows by the exact binomial tail.
@@ -219,12 +450,14 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         self.classes_ = classes
 
     def _certification_codes(self, y_cert):
-        """Return the classes of certification rows, all of which must be known."""
+        """Return the classes of certification rows, -1 for labels that are none."""
         y_cert = column_or_1d(y_cert)
         codes = encode(y_cert, self.classes_)
-        if (codes < 0).any():
-            unknown = np.unique(y_cert[codes < 0]).tolist()
-            raise ValueError(f"y_cert has labels that y has not: {unknown!r}.")
+        if len(codes) and (codes < 0).all():
+            raise ValueError(
+                f"y_cert has none of the labels of y, {self.classes_.tolist()!r}; got "
+                f"labels like {y_cert[:1].tolist()!r}."
+            )
         return codes
 
     def _set_bounds(self, evidence, *, level, certified=True):
@@ -234,13 +467,13 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         self.empirical_risks_ = evidence.risks
         self.gibbs_risk_ = evidence.gibbs_risk
         self.n_certification_ = evidence.n_rows
-        terms = evidence.terms(level, len(self.classes_))
+        terms = evidence.terms(level)
         self.bound_terms_ = {"delta": level, **terms}
         risk, vote = evidence.risk_bound(level), evidence.vote_bound(level)
         members = evidence.member_bounds(level)
         self.best_index_ = int(np.argmin(members))
-        fixed = evidence.vote_errors is not None
-        by_itself = fixed and vote <= evidence.vote_bound_by_gibbs(level)
+        own = evidence.kind in ("prior", "tandem")
+        by_itself = own and vote <= evidence.vote_bound_by_gibbs(level)
         self.certified_object_ = "vote" if by_itself else "gibbs"
         self.certified_ = certified
         bounds = (risk, vote, float(np.min(members)))
@@ -248,6 +481,31 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             min(1.0, bound) if certified else float("nan") for bound in bounds
         )
         self._warn_of_weak_bounds()
+
+    def _set_trained(self, present, n_unseen, n_cert, n_rows, level):
+        """Say which classes were there to be learnt, and how rare others are.
+
+        Parameters
+        ----------
+        present : ndarray of int
+            Codes of the classes that the training rows have.
+        n_unseen, n_cert : int
+            Certification rows of other classes than those that some part of the
+            training rows, drawn without them, has; and all certification rows.
+        n_rows : int
+            Number of rows behind a share of the vote.
+        level : float
+        """
+        self.trained_classes_ = self.classes_[present]
+        self._n_voting_rows_ = int(n_rows)
+        self.unseen_class_bound_ = float(tail_limit(n_unseen, n_cert, level))
+        if len(present) < len(self.classes_):
+            unseen = np.delete(self.classes_, present).tolist()
+            warn_user(
+                f"No training row has the class(es) {unseen!r}: they are never "
+                "predicted, and count as errors in the bounds. The split must not "
+                "depend on the labels, so it is not redrawn."
+            )
 
     def _warn_of_weak_bounds(self):
         m = self.n_certification_

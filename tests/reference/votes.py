@@ -27,7 +27,7 @@ from scipy.optimize import minimize, root
 
 ETAS = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 DIGITS = 50
-BITS = 80
+BITS = 64
 
 # ---------------------------------------------------------------- weights of a vote
 
@@ -141,8 +141,11 @@ def _whole_lower_tail(k, m, a, d):
     """d^m P(Bin(m, a/d) <= k), a whole number."""
     if k < 0:
         return 0
-    k, b = min(k, m), d - a
-    total, power = 0, 1
+    if k >= m:
+        return d**m
+    if 2 * k > m:  # the fewer terms: the others are P(Bin(m, 1 - a/d) <= m - k - 1)
+        return d**m - _whole_lower_tail(m - k - 1, m, d - a, d)
+    b, total, power = d - a, 0, 1
     for i in range(k + 1):
         total = total * b + comb(m, i) * power
         power *= a
@@ -166,7 +169,7 @@ def _check(k, m, delta):
 def _smallest(k, m, level, u):
     """Smallest p with (1 - u) P(X < k) + u P(X <= k) <= level, 1 if there is none.
 
-    Both tails fall as p grows, hence bisection over the multiples of 2^-80.
+    Both tails fall as p grows, hence bisection over the multiples of 2^-64.
     """
     d = 2**BITS
     below, top = Fraction(u).as_integer_ratio()
@@ -269,6 +272,7 @@ def hoeffding_bentkus(mean, m, delta):
     mean))) is above delta, by bisection. A product m mean within 1e-9 of a whole number
     is that number: 100 * 0.07 is above 7 in floats.
     """
+    m = int(m)
     _check(0, m, delta)
     if not 0 <= mean <= 1:
         raise ValueError("the mean of losses in [0, 1] is in [0, 1]")

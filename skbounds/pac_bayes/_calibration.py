@@ -1,0 +1,143 @@
+"""Scores and probabilities that rank rows finely and never contradict the vote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+# What is left of a score or probability on the wrong side of the vote.
+_SLIVER = 1e-6
+# Part of the averaged decisions in the scores of several classes.
+_FINE = 1e-3
+# Fewer held-out rows calibrate nothing.
+LEAST_ROWS = 10
+# A share of the vote counts as seen on at most so many rows.
+_MOST_TRIALS = 20
+
+
+@dataclass(frozen=True)
+class Platt:
+    """Probabilities sigmoid(slope f + offset) of decision values, class by class.
+
+    Attributes
+    ----------
+    slope, offset : ndarray of shape (n_columns,)
+        One column for two classes, otherwise one per class.
+    """
+
+    slope: np.ndarray
+    offset: np.ndarray
+
+    def __call__(self, decision):
+        """Return probabilities of the columns, for decisions (n, n_columns)."""
+        return expit(self.slope * decision + self.offset)
+
+
+def fit_platt(decision: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
+    """Return slope and offset by maximum likelihood on Platt's smoothed targets.
+
+    A negative slope would turn the ranking round: it is set to 0, which leaves the base
+    rate.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n,)
+    positive : ndarray of bool of shape (n,)
+    """
+    n_positive, n = int(positive.sum()), len(positive)
+    target = np.where(
+        positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n - n_positive + 2.0)
+    )
+    base = target.mean()
+    base = np.log(base / (1.0 - base))
+    center, scale = decision.mean(), decision.std()
+    if scale == 0.0:
+        return 0.0, base
+    z = (decision - center) / scale
+
+    def objective(at):
+        u = at[0] * z + at[1]
+        gap = expit(u) - target
+        return np.sum(np.logaddexp(0.0, u) - target * u), np.array([gap @ z, gap.sum()])
+
+    found = minimize(
+        objective, [1.0, base], jac=True, method="BFGS", options={"gtol": 1e-8}
+    )
+    slope = found.x[0] / scale
+    if slope <= 0.0:
+        return 0.0, base
+    return float(slope), float(found.x[1] - slope * center)
+
+
+def fit_calibration(decision, truth) -> Platt | None:
+    """Return the calibration of held-out decisions, or None with too few rows.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n, n_columns)
+        Averaged decisions; one column for two classes.
+    truth : ndarray of int of shape (n,)
+        Classes as the columns have them.
+    """
+    if len(truth) < LEAST_ROWS:
+        return None
+    labels = [1] if decision.shape[1] == 1 else range(decision.shape[1])
+    found = [
+        fit_platt(column, truth == label)
+        for column, label in zip(decision.T, labels, strict=True)
+    ]
+    return Platt(*np.array(found).T)
+
+
+def side_decision(decision, voted_one):
+    """Return decisions of two classes, positive exactly where the vote is class 1.
+
+    On the wrong side a sliver is left, which keeps the order.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n,)
+    voted_one : ndarray of bool of shape (n,)
+    """
+    up = np.maximum(decision, _SLIVER * expit(decision))
+    down = np.minimum(decision, -_SLIVER * expit(-decision))
+    return np.where(voted_one, up, down)
+
+
+def side_probability(probability, voted_one):
+    """Return probabilities of class 1 on the vote's side of one half."""
+    up = np.maximum(probability, 0.5 + _SLIVER * (0.5 + probability))
+    down = np.minimum(probability, 0.5 - _SLIVER * (1.5 - probability))
+    return np.where(voted_one, up, down)
+
+
+def ranked_shares(shares, decision, voted):
+    """Return scores of several classes: shares, refined by averaged decisions.
+
+    Parameters
+    ----------
+    shares, decision : ndarray of shape (n, n_classes)
+    voted : ndarray of int of shape (n,)
+    """
+    return lead(shares + _FINE * softmax(decision, axis=1), voted)
+
+
+def lead(scores, voted):
+    """Return scores of which the voted class has the largest."""
+    rows = np.arange(len(scores))
+    others = scores.copy()
+    others[rows, voted] = -np.inf
+    best = others.max(axis=1)
+    own = scores[rows, voted]
+    result = scores.copy()
+    result[rows, voted] = np.where(own > best, own, best + _SLIVER)
+    return result
+
+
+def smoothed_shares(shares, n_rows):
+    """Return shares as if seen on at most 20 rows, with one more for each class."""
+    m = min(n_rows, _MOST_TRIALS)
+    return (m * shares + 1.0) / (m + shares.shape[1])

@@ -1,0 +1,62 @@
+"""What any classifier says of rows: its labels, and how sure it is of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logit
+
+# Probabilities nearer to 0 and 1 are taken for these.
+_LEAST = 1e-3
+
+
+def encode(labels, classes) -> np.ndarray:
+    """Return class codes, -1 for unknown labels."""
+    labels = np.asarray(labels)
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[codes] == labels, codes, -1)
+
+
+def member_codes(member, X, classes) -> np.ndarray:
+    """Return the codes of the labels that a member predicts."""
+    return encode(member.predict(X), classes)
+
+
+def member_decisions(member, X, classes) -> np.ndarray:
+    """Return decision values of some classes, from whatever a classifier offers.
+
+    Its decision function, the logits of its probabilities, or its votes.
+
+    Parameters
+    ----------
+    member : classifier
+        Fitted.
+    X : array-like
+    classes : ndarray of shape (n_classes,)
+        Sorted; the member may know others.
+
+    Returns
+    -------
+    decisions : ndarray of shape (n, n_classes), or (n, 1) for two classes
+    """
+    known = np.asarray(member.classes_)
+    found = None
+    if hasattr(member, "decision_function"):
+        found = np.asarray(member.decision_function(X), dtype=np.float64)
+        if found.ndim == 1:
+            found = np.column_stack([-found, found])
+            found *= 0.5
+        if found.shape[1] != len(known):
+            found = None
+    if found is None and hasattr(member, "predict_proba"):
+        shares = np.clip(member.predict_proba(X), _LEAST, 1.0 - _LEAST)
+        found = 0.5 * logit(shares) if len(known) == 2 else np.log(shares)
+    if found is None or not np.isfinite(found).all():
+        codes = encode(member.predict(X), known)
+        found = np.where(codes[:, None] == np.arange(len(known)), 0.5, -0.5)
+    result = np.empty((len(found), len(classes)))
+    result[:] = found.min(axis=1, keepdims=True) - 1.0
+    places = encode(known, classes)
+    result[:, places[places >= 0]] = found[:, places >= 0]
+    if len(classes) == 2:
+        return result[:, 1:] - result[:, :1]
+    return result
