@@ -48,6 +48,9 @@ _TOPICS = {
         "occam_bound",
         "optimal_posterior",
         "pac_bayes_bound",
+        "posterior_concentration",
+        "renyi_bound",
+        "renyi_constant",
         "tandem_bound",
     ),
     "sequential": (

@@ -16,6 +16,11 @@ from skbounds.pac_bayes._display import CertificateDisplay
 from skbounds.pac_bayes._ensemble import PACBayesEnsembleClassifier
 from skbounds.pac_bayes._monitor import VoteMonitor
 from skbounds.pac_bayes._posteriors import optimal_posterior
+from skbounds.pac_bayes._renyi import (
+    posterior_concentration,
+    renyi_bound,
+    renyi_constant,
+)
 from skbounds.pac_bayes._svm_ensemble import PACBayesSVMEnsemble
 from skbounds.pac_bayes._tails import binomial_tail_bound, occam_bound
 
@@ -31,5 +36,8 @@ __all__ = [
     "occam_bound",
     "optimal_posterior",
     "pac_bayes_bound",
+    "posterior_concentration",
+    "renyi_bound",
+    "renyi_constant",
     "tandem_bound",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 # What is left of a score or probability on the wrong side of the vote.
 _SLIVER = 1e-6
 # Part of the averaged decisions in the scores of several classes.
 _FINE = 1e-3
+_MAX_ITER = 100
 # Fewer held-out rows calibrate nothing.
 LEAST_ROWS = 10
 # A share of the vote counts as seen on at most so many rows.
@@ -54,22 +54,34 @@ def fit_platt(decision: np.ndarray, positive: np.ndarray) -> tuple[float, float]
     base = target.mean()
     base = np.log(base / (1.0 - base))
     center, scale = decision.mean(), decision.std()
-    if scale == 0.0:
+    if not scale > 1e-12 * np.abs(decision).max():
         return 0.0, base
     z = (decision - center) / scale
-
-    def objective(at):
-        u = at[0] * z + at[1]
-        gap = expit(u) - target
-        return np.sum(np.logaddexp(0.0, u) - target * u), np.array([gap @ z, gap.sum()])
-
-    found = minimize(
-        objective, [1.0, base], jac=True, method="BFGS", options={"gtol": 1e-8}
+    loss = lambda at: np.sum(
+        np.logaddexp(0.0, at[0] * z + at[1]) - target * (at[0] * z + at[1])
     )
-    slope = found.x[0] / scale
+    # Newton's method on a convex function of two numbers.
+    at, value = np.array([0.0, base]), loss(np.array([0.0, base]))
+    for _ in range(_MAX_ITER):
+        p = expit(at[0] * z + at[1])
+        gap, curvature = p - target, p * (1.0 - p)
+        slope = np.array([gap @ z, gap.sum()])
+        cross = curvature @ z
+        hessian = np.array([[curvature @ z**2, cross], [cross, curvature.sum()]])
+        hessian.flat[::3] += 1e-12 * n
+        step = np.linalg.solve(hessian, slope)
+        size = 1.0
+        while (new_value := loss(at - size * step)) > value and size > 1e-6:
+            size *= 0.5
+        at = at - size * step
+        done = np.abs(size * step).max() < 1e-12 * (1.0 + np.abs(at).max())
+        value = min(value, new_value)
+        if done:
+            break
+    slope = at[0] / scale
     if slope <= 0.0:
         return 0.0, base
-    return float(slope), float(found.x[1] - slope * center)
+    return float(slope), float(at[1] - slope * center)
 
 
 def fit_calibration(decision, truth) -> Platt | None:

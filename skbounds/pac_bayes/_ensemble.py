@@ -176,9 +176,9 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     split is blind to the labels and never redrawn: a class that it leaves without
     training rows is never predicted, and its rows count as mistakes. A member that
     fails to train is left out with a :class:`~sklearn.exceptions.FitFailedWarning`,
-    which is harmless: the prior may depend on the training part. If all members are frozen, there are no
-    inner folds: the prior is uniform, and Catoni's bound is the best of 20 constants,
-    at a twentieth of the level each.
+    which is harmless: the prior may depend on the training part. If all members are
+    frozen, there are no inner folds: the prior is uniform, and Catoni's bound is the
+    best of 20 constants, at a twentieth of the level each.
 
     References
     ----------

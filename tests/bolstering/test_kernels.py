@@ -1,7 +1,5 @@
 """Kernels of every kind against slow references and numbers known to ten digits."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import bolstering as ref
+from reference.part_fits import closest_pairs
 from scipy.stats import norm
 
 from bolstering.toy import A_X, A_Y, B_X, B_Y, C_X, C_Y, covariances, polars
-from skbounds.bolstering import BolsteredScorer, _bandwidths
+from skbounds.bolstering import BolsteredScorer
+from skbounds.bolstering._parts._matching import match_pairs
+from skbounds.bolstering._smoothed import _bandwidths
 from skbounds.bolstering._smoothed._bandwidths import (
     approximate_width,
     chi_mean,
@@ -23,10 +24,8 @@ from skbounds.bolstering._smoothed._bandwidths import (
     widths_by_class,
 )
 from skbounds.bolstering._smoothed._kernels import Kernels, triangular_roots
-from skbounds.bolstering._parts._matching import assign_folds, matched_groups
 from skbounds.bolstering._smoothed._mpe import limit_kernels, mpe_kernels
 from skbounds.bolstering._smoothed._neighbors import (
-    match_pairs,
     nearest_distances,
     nearest_rows,
 )
@@ -394,7 +393,7 @@ def test_matching_of_few_rows(n):
     """Every row is in one pair, but for an odd one."""
     X = np.random.default_rng(n).normal(size=(n, 2))
     pairs, leftover = match_pairs(X)
-    expected, rest = ref._greedy(X, range(n))
+    expected, rest = closest_pairs(X)
     assert pairs.shape == (n // 2, 2) and leftover.shape == (n % 2,)
     assert as_sets(pairs) == as_sets(expected)
     assert leftover.tolist() == rest
@@ -406,7 +405,7 @@ def test_matching_is_the_greedy_one(n, d, seed):
     """Neighbour lists find the pairs that all distances give."""
     X = np.random.default_rng(seed).normal(size=(n, d))
     pairs, leftover = match_pairs(X)
-    expected, rest = ref._greedy(X, range(n))
+    expected, rest = closest_pairs(X)
     assert as_sets(pairs) == as_sets(expected)
     assert leftover.tolist() == rest
 
@@ -454,40 +453,6 @@ def test_matching_of_a_line_of_equal_steps():
     pairs, leftover = match_pairs(X)
     assert as_sets(pairs) == {frozenset((2 * i, 2 * i + 1)) for i in range(16)}
     assert leftover.tolist() == [32]
-
-
-@pytest.mark.parametrize("n_folds", [2, 4])
-@pytest.mark.parametrize("seed", range(4))
-def test_groups_and_folds_follow_the_reference(n_folds, seed):
-    """Groups within classes, dealt evenly, and odd rows in turn."""
-    rng = np.random.default_rng(seed)
-    X, codes = rng.normal(size=(47, 3)), rng.integers(0, 3, size=47)
-    matching = ref.matched_pairs if n_folds == 2 else ref.matched_groups
-    expected, rest = matching(X, codes, scale=False)
-    groups, leftover = matched_groups(X, codes, n_folds)
-    assert as_sets(groups) == as_sets(expected)
-    assert sorted(leftover) == sorted(rest)
-    folds = assign_folds(groups, leftover, 47, rng)
-    assert ref.folds_follow(folds, expected, rest, n_folds)
-    again = assign_folds(groups, leftover, 47, rng)
-    assert ref.folds_follow(again, expected, rest, n_folds)
-    assert (again != folds).any()
-
-
-@pytest.mark.parametrize("n_folds", [2, 4])
-def test_folds_are_dealt_at_random(n_folds):
-    """Every row is in every fold equally often.
-
-    400 draws: a share deviates by 5 standard errors with probability 6e-7, for 20 rows
-    and 4 folds 5e-5 in all.
-    """
-    X = np.random.default_rng(1).normal(size=(20, 2))
-    groups, leftover = matched_groups(X, None, n_folds)
-    rng = np.random.default_rng(2)
-    folds = np.array([assign_folds(groups, leftover, 20, rng) for _ in range(400)])
-    p = 1 / n_folds
-    shares = (folds[:, :, None] == np.arange(n_folds)).mean(axis=0)
-    assert_allclose(shares, p, rtol=0, atol=5 * math.sqrt(p * (1 - p) / 400))
 
 
 # ---------------------------------------------------------------- coordinates

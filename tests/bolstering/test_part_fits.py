@@ -44,6 +44,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
+    MaxAbsScaler,
     Normalizer,
     PolynomialFeatures,
     StandardScaler,
@@ -954,8 +955,9 @@ def test_scores_with_groups():
     assert found == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize(("loss", "n_groups"), [("zero_one", 5), ("zero_one", 2),
-                                                ("log", 4), ("squared", 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("loss", "n_groups"), [("zero_one", 5), ("zero_one", 2), ("log", 4), ("squared", 3)]
+)
 def test_fewer_groups_than_folds(loss, n_groups):
     """The error names what is for few groups."""
     is_class = loss != "squared"
@@ -1035,8 +1037,11 @@ def test_folds_inside_that_halves_do_not_have():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
         found = estimate(fitted(inner, X, y), X, y)
-    assert found.method.startswith("auto (6 two-thirds; ")
-    assert "6 matched halves" in found.method
+    assert "not fitted on parts of 6 matched halves" in found.method
+    halves = held_out(estimate(fitted(GaussianNB(), X, y), X, y))
+    with pytest.raises(ValueError, match="n_splits=5"):
+        for rows in halves:
+            clone(inner).fit(np.delete(X, rows, 0), np.delete(y, rows))
 
 
 class FailsBelow(ClassifierMixin, BaseEstimator):
@@ -1073,7 +1078,7 @@ def test_too_few_rows_of_a_class(smallest, n_folds):
     X, y = classification(35, n=40)
     y[:] = 0
     y[:smallest] = 1
-    with pytest.raises(ValueError, match="two classes.*ross-validation"):
+    with pytest.raises(ValueError, match=r"two classes.*ross-validation"):
         estimate(fitted(GaussianNB(), X, y), X, y, n_folds=n_folds)
 
 
@@ -1160,9 +1165,9 @@ def test_missing_values_of_learners_that_take_them(kind):
 def test_sparse_rows_are_dense_ones(d, n, kind):
     """The same parts, and the same errors."""
     rng = np.random.default_rng([d, n])
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < (0.8 if d == 3 else 0.3))
     y = X[:, 0] + 0.3 * rng.normal(size=n)
-    model = DecisionTreeRegressor(random_state=0)
+    model = make_pipeline(MaxAbsScaler(), Ridge())
     if kind != "squared":
         y, model = (y > np.median(y)).astype(int), LogisticRegression()
     dense = estimate(fitted(model, X, y), X, y, loss=kind)
@@ -1192,7 +1197,6 @@ def test_texts(pack):
     as_array = np.array(texts, dtype=object)
     expected = by_the_reference(model, as_array, y, found, omega=0.9)
     assert_is(found, expected, np.ones(40))
-    assert 0.0 < found.error < 0.5
     parts_ref.check_halves(folds_of_halves(held_out(found), 40), [], y)
 
 
@@ -1281,7 +1285,7 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("problem", ["small", "three classes"])
 def test_comparison_is_the_references(name, problem):
-    """Rows' differences on the same parts; with a ratio of 1 that of hold-out errors."""
+    """Rows' differences on the same parts; of hold-out errors with a ratio of 1."""
     a, b = PAIRS[name]
     X, y = classification(46, **PROBLEMS[problem])
     alone = [estimate(fitted(model, X, y), X, y) for model in (a, b)]
@@ -1418,7 +1422,10 @@ FREE = {
         2.0 * RBF(0.8), alpha=0.2, optimizer=None, normalize_y=True
     ),
     "process with a fixed kernel": GaussianProcessRegressor(
-        ConstantKernel(2.0, "fixed") * RBF(0.8, "fixed") + WhiteKernel(0.3, "fixed")
+        ConstantKernel(2.0, "fixed") * RBF(0.8, "fixed"), alpha=0.3
+    ),
+    "process with noise in its kernel": GaussianProcessRegressor(
+        RBF(0.8, "fixed") + WhiteKernel(0.3, "fixed")
     ),
 }
 ROW_BY_ROW = {
@@ -1457,14 +1464,20 @@ def test_leave_one_out_is_what_refits_give(name, m):
     assert_allclose(-unfitted, found.error, rtol=1e-9)
 
 
-@pytest.mark.parametrize("step", ROW_BY_ROW)
-@pytest.mark.parametrize("name", ["ridge", "neighbours", "kernel ridge",
-                                  "chosen penalty", "gaussian process"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (step, name)
+        for step in ROW_BY_ROW
+        for name in ("ridge", "neighbours", "kernel ridge", "chosen penalty",
+                     "gaussian process")
+        # Which of many equal rows are the nearest is not defined.
+        if (step, name) != ("signs", "neighbours")
+    ],
+)  # fmt: skip
 def test_leave_one_out_behind_steps_of_single_rows(step, name):
     """Steps that look at no other row."""
     X, y = regression(14, n=24, d=3)
-    if step == "signs" and name == "neighbours":
-        pytest.skip("which of many equal rows are the nearest is not defined")
     model = make_pipeline(ROW_BY_ROW[step], FREE[name]).fit(X, y)
     found = estimate(model, X, y)
     expected = ref.leave_one_out_error(model, X, y, ref.squared)

@@ -43,7 +43,8 @@ from bolstering.toy import (
     regression,
     scales,
 )
-from skbounds.bolstering import BolsteredScorer, _closed, _nodes
+from skbounds.bolstering import BolsteredScorer
+from skbounds.bolstering._smoothed import _closed, _nodes
 from skbounds.bolstering._smoothed._nodes import (
     hermite_nodes,
     integration_nodes,

@@ -1,9 +1,9 @@
 """Slow reference for bolstered (generalised resubstitution) error estimates.
 
 Marcondes and Braga-Neto, "Generalized resubstitution for regression error estimation";
-Braga-Neto and Dougherty, "Bolstered error estimation" (2004) for classification. The
-blended rules `auto_*` follow the project's own description. Everything is a loop over
-rows written from the definitions. Nothing is imported from the package under test.
+Braga-Neto and Dougherty, "Bolstered error estimation" (2004) for classification.
+Everything is a loop over rows written from the definitions. Nothing is imported from the
+package under test.
 
 Notation: rows X_i in R^d with target Y_i, fitted predictor psi, kernel covariances S_i.
 The estimate is the mean over i of E loss(Y_i, psi(X_i + u)), u ~ N(0, S_i), or, with
@@ -27,7 +27,6 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
 
 # ---------------------------------------------------------------- distances, scales
 
@@ -680,97 +679,7 @@ def posterior_probability_error(probabilities, predicted, weights=None):
     return _mean(np.array(values), weights)
 
 
-# ---------------------------------------------------------------- matched folds
-
-
-def _greedy(points, items):
-    """Closest unused pair of items, repeatedly; ties go to the first in order."""
-    left = list(items)
-    pairs = []
-    while len(left) > 1:
-        best, chosen = inf, None
-        for a in range(len(left)):
-            for b in range(a + 1, len(left)):
-                gap = distance(points[left[a]], points[left[b]])
-                if gap < best:
-                    best, chosen = gap, (left[a], left[b])
-        pairs.append(chosen)
-        left = [item for item in left if item not in chosen]
-    return pairs, left
-
-
-def _matching_points(X, labels, target, scale):
-    """Coordinates of the matching and the row lists inside which it runs."""
-    points = standardize(X)[0] if scale else _columns(X)
-    if target is not None:
-        t = standardize(target)[0] if scale else _columns(target)
-        points = np.column_stack([points, t])
-    if labels is None:
-        return points, [list(range(len(points)))]
-    labels = np.asarray(labels)
-    return points, [np.flatnonzero(labels == c).tolist() for c in np.unique(labels)]
-
-
-def matched_pairs(X, labels=None, target=None, scale=True):
-    """Two folds: closest unused pairs inside each class, and the left over rows.
-
-    With `target` (regression) its columns join the coordinates. Pairs come class by
-    class in the order they are taken. Ties go to the lowest first, then lowest second
-    row number.
-    """
-    points, classes = _matching_points(X, labels, target, scale)
-    pairs, leftovers = [], []
-    for rows in classes:
-        found, left = _greedy(points, rows)
-        pairs += found
-        leftovers += left
-    return pairs, leftovers
-
-
-def matched_groups(X, labels=None, target=None, scale=True):
-    """Four folds: pairs of pairs by the distance of their centres, and the rest.
-
-    Left over, per class: the two rows of a pair without partner, then the odd row.
-    """
-    points, classes = _matching_points(X, labels, target, scale)
-    groups, leftovers = [], []
-    for rows in classes:
-        pairs, left = _greedy(points, rows)
-        centres = [(points[i] + points[j]) / 2 for i, j in pairs]
-        doubles, alone = _greedy(centres, range(len(pairs)))
-        for a, b in doubles:
-            groups.append(pairs[a] + pairs[b])
-        for a in alone:
-            leftovers += list(pairs[a])
-        leftovers += left
-    return groups, leftovers
-
-
-def folds_follow(folds, groups, leftovers, n_folds):
-    """Do the rows of a group have different folds, and the rest even fold counts."""
-    folds = np.asarray(folds)
-    for group in groups:
-        if len({int(folds[i]) for i in group}) != n_folds or len(group) != n_folds:
-            return False
-    counts = [sum(int(folds[i]) == k for i in leftovers) for k in range(n_folds)]
-    return max(counts) - min(counts) <= 1
-
-
-# ---------------------------------------------------------------- blended rules
-
-
-def nearest_labels_error(Z, y, predicted, neighbors=3):
-    """Mean of 1{y_j != prediction at i} over the nearest other rows j of each row i.
-
-    Ties go to the lowest row number.
-    """
-    n = len(Z)
-    total = 0.0
-    for i in range(n):
-        others = sorted((distance(Z[i], Z[j]), j) for j in range(n) if j != i)
-        chosen = [j for _, j in others[:neighbors]]
-        total += sum(y[j] != predicted[i] for j in chosen) / len(chosen)
-    return total / n
+# ---------------------------------------------------------------- leave-one-out
 
 
 def leave_one_out_error(estimator, X, y, loss):
@@ -782,165 +691,6 @@ def leave_one_out_error(estimator, X, y, loss):
         model = clone(estimator).fit(X[rest], y[rest])
         total += loss(y[i], model.predict(X[i : i + 1]))[0]
     return total / len(X)
-
-
-def _full_rank(Z):
-    """Refuse rows for which the directions of the nodes would be ambiguous."""
-    if np.linalg.matrix_rank(Z - Z.mean(axis=0)) < Z.shape[1]:
-        raise ValueError("the reference needs columns of full rank")
-
-
-def _shift(kept, scale, node):
-    """Standardised step to a step in the original columns."""
-    step = np.zeros(len(kept))
-    step[kept] = scale * (node[kept] if len(node) == len(kept) else node)
-    return step
-
-
-def auto_classification(
-    estimator,
-    X,
-    y,
-    folds,
-    nodes,
-    holdout_scale=0.7,
-    neighbors=3,
-    shrink=0.5,
-    clip=2.0,
-    distinct=True,
-    knn=None,
-):
-    """Blend of matched-fold, neighbour-label and bolstered errors, 0-1 loss.
-
-    folds: fold numbers (n,), or (repeats, n); nodes: standard normal (n, M, d), steps
-    in units of the class scale and the standard deviations. `knn`: H by leave-one-out
-    and C without g; None: if the estimator is a uniform k-nearest-neighbours rule.
-    """
-    X, y = np.asarray(X, dtype=float), np.asarray(y)
-    n, M = len(X), nodes.shape[1]
-    Z, kept, scale = standardize(X)
-    _full_rank(Z)
-    sigma = mm_approx(Z, "median", y, distinct, Z.shape[1], single="nearest")
-    if knn is None:
-        uniform = getattr(estimator, "weights", None) == "uniform"
-        knn = isinstance(estimator, KNeighborsClassifier) and uniform
-
-    def step(i, m):
-        return sigma[_key(y[i])] * _shift(kept, scale, nodes[i, m])
-
-    model = clone(estimator).fit(X, y)
-    predicted = model.predict(X)
-    resub = float(np.mean(predicted != y))
-    g = 0.0
-    for i in range(n):
-        moved = np.array([X[i] + step(i, m) for m in range(M)])
-        g += sum(label != y[i] for label in model.predict(moved)) / (n * M)
-    nl = nearest_labels_error(Z, y, predicted, neighbors)
-
-    H, S, repeats = 0.0, 0.0, np.atleast_2d(folds)
-    for fold in repeats:
-        for k in np.unique(fold):
-            part = clone(estimator).fit(X[fold != k], y[fold != k])
-            for i in np.flatnonzero(fold == k):
-                H += float(part.predict(X[i : i + 1])[0] != y[i])
-                moved = np.array([X[i] + holdout_scale * step(i, m) for m in range(M)])
-                S += sum(label != y[i] for label in part.predict(moved)) / M
-    H, S = H / (n * len(repeats)), S / (n * len(repeats))
-    H_folds = H
-    if knn:
-        H = leave_one_out_error(estimator, X, y, zero_one)
-    se = sqrt((H * (1 - H) + 1 / n) / n)
-    C = (S + nl) / 2 if knn else (g + S + nl) / 3
-    estimate = H + shrink * min(max(C - H, -clip * se), clip * se)
-    return {
-        "g": float(g),
-        "nl": float(nl),
-        "H": float(H),
-        "S": float(S),
-        "se": se,
-        "C": float(C),
-        "estimate": float(estimate),
-        "resub": resub,
-        "H_folds": H_folds,
-        "sigma": sigma,
-    }
-
-
-def auto_regression(
-    estimator,
-    X,
-    y,
-    folds=None,
-    nodes_x=None,
-    nodes_xy=None,
-    shrink=0.0,
-    clip=2.0,
-    distinct=True,
-    order=12,
-):
-    """Matched-fold or leave-one-out error blended with two bolstered errors.
-
-    folds: fold numbers (n,) or (repeats, n); None: H by n refits (the free cases).
-    nodes_x: standard normal (n, M, d) for the spherical kernel on the standardised
-    columns; nodes_xy: standard normal (n, M, d + 1) through the Cholesky root of the
-    limit kernel of (X, y), which is the same in standardised units. Without nodes:
-    tensor Gauss-Hermite of the given order.
-    """
-    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
-    n = len(X)
-    Z, kept, scale = standardize(X)
-    _full_rank(Z)
-    d = Z.shape[1]
-    sigma = mm_approx(Z, "mean", distinct=distinct, dim=d)
-    joint = np.column_stack([X[:, kept], y])
-    _full_rank(joint)
-    kernels = mpe_limit(joint)
-    model = clone(estimator).fit(X, y)
-    resub = resub_error(model.predict, X, y)
-
-    def expectation(i, R, nodes, with_y):
-        if nodes is None:
-            points, weights = hermite(R.shape[1], order)
-        else:
-            points, weights = nodes[i], np.full(len(nodes[i]), 1 / len(nodes[i]))
-        total = 0.0
-        for point, weight in zip(points, weights, strict=True):
-            move = R @ point
-            x = X[i].copy()
-            x[kept] += move[:d]
-            target = y[i] + (move[d] if with_y else 0.0)
-            total += weight * (target - model.predict(x[None, :])[0]) ** 2
-        return total
-
-    x_error, xy_error = 0.0, 0.0
-    for i in range(n):
-        x_error += expectation(i, sigma * np.diag(scale), nodes_x, False) / n
-        R = np.linalg.cholesky(kernels[i])
-        xy_error += expectation(i, R, nodes_xy, True) / n
-
-    if folds is None:
-        H = leave_one_out_error(estimator, X, y, squared)
-    else:
-        H, repeats = 0.0, np.atleast_2d(folds)
-        for fold in repeats:
-            for k in np.unique(fold):
-                part = clone(estimator).fit(X[fold != k], y[fold != k])
-                for i in np.flatnonzero(fold == k):
-                    H += (y[i] - part.predict(X[i : i + 1])[0]) ** 2
-        H /= n * len(repeats)
-    se = H * sqrt(2 / n)
-    C = (x_error + xy_error) / 2
-    estimate = H + shrink * min(max(C - H, -clip * se), clip * se)
-    return {
-        "x": float(x_error),
-        "xy": float(xy_error),
-        "H": float(H),
-        "se": float(se),
-        "C": float(C),
-        "estimate": float(estimate),
-        "resub": resub,
-        "sigma": sigma,
-    }
 
 
 # ---------------------------------------------------------------- the experiments
