@@ -16,8 +16,13 @@ _TOPICS = {
         "BolsteredScorer",
         "BolsteredSearchCV",
         "FullSampleSplit",
+        "MomentKernel",
+        "SampledKernel",
         "bolstered_val_score",
         "compare_bolstered",
+        "increment_bound",
+        "log_pseudo_likelihood",
+        "vc_bound",
     ),
     "fenchel_young": (
         "FenchelYoungOnlineClassifier",

@@ -9,6 +9,12 @@ from skbounds.bolstering._display import BolsteredEstimateDisplay
 from skbounds.bolstering._record import BolsteredComparison, BolsteredEstimate
 from skbounds.bolstering._scorer import BolsteredScorer
 from skbounds.bolstering._search import BolsteredSearchCV
+from skbounds.bolstering._smoothed._families import MomentKernel, SampledKernel
+from skbounds.bolstering._smoothed._theory import (
+    increment_bound,
+    log_pseudo_likelihood,
+    vc_bound,
+)
 from skbounds.bolstering._val_score import (
     FullSampleSplit,
     bolstered_val_score,
@@ -22,6 +28,11 @@ __all__ = [
     "BolsteredScorer",
     "BolsteredSearchCV",
     "FullSampleSplit",
+    "MomentKernel",
+    "SampledKernel",
     "bolstered_val_score",
     "compare_bolstered",
+    "increment_bound",
+    "log_pseudo_likelihood",
+    "vc_bound",
 ]

@@ -33,6 +33,11 @@ from skbounds.bolstering._parts._estimate import (
 from skbounds.bolstering._question import Question
 from skbounds.bolstering._rows import Rows, digest
 from skbounds.bolstering._smoothed._estimate import estimate_by_one_fit, find_measure
+from skbounds.bolstering._smoothed._families import (
+    MomentKernel,
+    SampledKernel,
+    SampledKernels,
+)
 from skbounds.bolstering._smoothed._posterior import (
     predictive_law,
     predictive_probabilities,
@@ -92,7 +97,7 @@ class BolsteredScorer(SkboundsEstimator):
     method : {"auto", "x", "y", "xy", "x+posterior", "resub"}, default="auto"
         What is averaged over; "resub" is the resubstitution error.
     kernel : {"auto", "mpe", "mpe_limit", "mm", "mm_exact", "mm_diag"}, float, \
-            array-like or callable, default="auto"
+            array-like, callable, MomentKernel or SampledKernel, default="auto"
         The kernels of "x", "xy" and "x+posterior". "mm": multiples of the identity,
         as wide as makes moved rows as far from their nearest row as rows are from each
         other (approximately; "mm_exact": exactly; "mm_diag": feature by feature).
@@ -101,8 +106,9 @@ class BolsteredScorer(SkboundsEstimator):
         within classes. A float is a standard deviation (in units of the features' if
         `standardize`). An array, of shape (d, d) or (n_samples, d, d), has covariances
         in units of the columns (of X followed by y for "xy"); a callable returns one,
-        given X and y. "auto": "mm" with the median of the chi law in classification;
-        "mpe" in regression ("mpe_limit" above 3000 rows).
+        given X and y. Other shapes and families are in `MomentKernel`, any
+        other smoothing in `SampledKernel`. "auto": "mm" with the median of the chi law
+        in classification; "mpe" in regression ("mpe_limit" above 3000 rows).
     loss : {"auto", "squared", "absolute", "zero_one", "log", "brier"}, callable or \
             list, default="auto"
         "auto": "zero_one" for classifiers, "squared" for regressors. A callable gets
@@ -212,7 +218,7 @@ class BolsteredScorer(SkboundsEstimator):
     >>> model = LinearDiscriminantAnalysis().fit(X[::3], y[::3])
     >>> found = BolsteredScorer().estimate(model, X[::3], y[::3])
     >>> print(f"{found.error:.2f} by {found.method}")
-    0.04 by auto (6 matched halves)
+    0.03 by auto (6 matched halves)
     """
 
     _parameter_constraints: dict = {
@@ -222,6 +228,8 @@ class BolsteredScorer(SkboundsEstimator):
             Interval(Real, 0, None, closed="left"),
             "array-like",
             callable,
+            MomentKernel,
+            SampledKernel,
         ],
         "loss": [StrOptions({"auto", *NAMES}), callable, list, tuple],
         "standardize": ["boolean"],
@@ -451,12 +459,13 @@ class BolsteredScorer(SkboundsEstimator):
     @property
     def kernel_(self):
         """Covariances of the kernels, in units of the columns."""
-        if getattr(self, "_measure_", None) is None:
+        measure = getattr(self, "_measure_", None)
+        if measure is None or isinstance(measure.kernels, SampledKernels):
             raise AttributeError(
                 f"{type(self).__name__} has kernel_ after fit with one of the methods "
-                "'auto', 'x', 'xy' and 'x+posterior'."
+                "'auto', 'x', 'xy' and 'x+posterior', but not with a SampledKernel."
             )
-        covariances = self._measure_.covariances()
+        covariances = measure.covariances()
         return covariances[0] if len(covariances) == 1 else covariances
 
     def set_score_request(self, *, sample_weight=UNCHANGED):

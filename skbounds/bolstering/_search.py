@@ -116,7 +116,7 @@ class BolsteredSearchCV(GridSearchCV):
     method : {"auto", "x", "y", "xy", "x+posterior", "resub"}, default="auto"
         What is averaged over; "resub" is the resubstitution error.
     kernel : {"auto", "mpe", "mpe_limit", "mm", "mm_exact", "mm_diag"}, float, \
-            array-like or callable, default="auto"
+            array-like, callable, MomentKernel or SampledKernel, default="auto"
         The kernels of "x", "xy" and "x+posterior". "mm": multiples of the identity,
         as wide as makes moved rows as far from their nearest row as rows are from each
         other (approximately; "mm_exact": exactly; "mm_diag": feature by feature).
@@ -125,8 +125,9 @@ class BolsteredSearchCV(GridSearchCV):
         within classes. A float is a standard deviation (in units of the features' if
         `standardize`). An array, of shape (d, d) or (n_samples, d, d), has covariances
         in units of the columns (of X followed by y for "xy"); a callable returns one,
-        given X and y. "auto": "mm" with the median of the chi law in classification;
-        "mpe" in regression ("mpe_limit" above 3000 rows).
+        given X and y. Other shapes and families are in `MomentKernel`, any
+        other smoothing in `SampledKernel`. "auto": "mm" with the median of the chi law
+        in classification; "mpe" in regression ("mpe_limit" above 3000 rows).
     loss : {"auto", "squared", "absolute", "zero_one", "log", "brier"}, callable or \
             list, default="auto"
         "auto": "zero_one" for classifiers, "squared" for regressors. A callable gets

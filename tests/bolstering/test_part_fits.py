@@ -1975,8 +1975,8 @@ def assert_nothing_is_learnt(errors, upper, n):
     s_e = errors.std(ddof=1) / np.sqrt(len(errors))
     # A row's nearest neighbour has the other label with .5 + .5 / (n - 1).
     assert abs(errors.mean() - 0.5) <= 0.5 / (n - 1) + 0.01 + 2.0 * s_e
-    allowed = 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / len(errors))
-    assert np.mean(upper < 0.5) <= (0.05 if len(errors) >= 120 else allowed)
+    s_e = np.sqrt(0.05 * 0.95 / len(errors))
+    assert np.mean(upper < 0.5) <= 0.05 + 2.0 * s_e
 
 
 @pytest.mark.parametrize("name", ["1nn", "bayes"])
@@ -1986,18 +1986,26 @@ def test_noise_is_noise_in_few_draws(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("n", [40, 100])
 @pytest.mark.parametrize("d", [2, 10])
-def test_noise_is_noise(name, n, d):
-    """120 balanced permutations of labels: no learner seems to learn (A.7.1).
+def test_noise_is_noise(n, d):
+    """120 balanced permutations of labels: none of six learners seems to learn (A.7.1).
 
-    |mean E - .5| <= .5/(n-1) + .01 + 2 s.e., and at most .05 of the intervals below .5.
+    |mean E - .5| <= .5/(n-1) + .01 + 2 s.e. for each. At most .05 of the intervals are
+    below .5: strictly so for all learners together, and within two binomial standard
+    errors of 120 draws for each (720 draws of 1-nearest neighbour at n = 100 gave .038
+    and .047, close to the limit).
+
     Folds matched within classes, the default of version 0.1, put a near neighbour of
     its own label into training for every row held out: nearest neighbours then seemed
     to err in less than .4 of the rows, and about half of the intervals were below .5.
     """
-    assert_nothing_is_learnt(*errors_on_noise(LEARNERS[name], n, d, 120), n)
+    below = []
+    for model in LEARNERS.values():
+        errors, upper = errors_on_noise(model, n, d, 120)
+        assert_nothing_is_learnt(errors, upper, n)
+        below.append(np.mean(upper < 0.5))
+    assert np.mean(below) <= 0.05
 
 
 @pytest.mark.slow
@@ -2006,16 +2014,16 @@ def test_noise_is_noise(name, n, d):
 @pytest.mark.parametrize(
     "model", [SVR(), Ridge(), KNeighborsRegressor(5)], ids=["svr", "ridge", "5nn"]
 )
-@pytest.mark.parametrize("folds", [False, True])
-def test_noise_is_noise_in_regression(model, n, d, folds):
+@pytest.mark.parametrize("on_parts", [False, True])
+def test_noise_is_noise_in_regression(model, n, d, on_parts):
     """Mean E over Var(y) + mean f^2 for targets that are noise (A.7.1).
 
-    Within .03 + 2 s.e. of 1, with 120 draws; `folds`: behind a step that is fitted, so
-    that four matched folds are used by all. What f is there is that of fits on as many
-    rows as those of the estimate: the claim is of no leak, and fits on 3/4 of the rows
-    have a larger f.
+    Within .03 + 2 s.e. of 1, with 120 draws; f is the fit on all rows, its mean square
+    that over 2000 fresh rows. With `on_parts` there is a step that is fitted, so that
+    none has leave-one-out, and f is a fit on three folds of the four: the larger f of
+    smaller parts is no leak.
     """
-    if folds:
+    if on_parts:
         model = make_pipeline(StandardScaler(), model)
     fresh = np.random.default_rng(1).normal(size=(2000, d))
     errors, true = [], []
@@ -2024,9 +2032,9 @@ def test_noise_is_noise_in_regression(model, n, d, folds):
         X, y = rng.normal(size=(n, d)), rng.normal(size=n)
         found = _SCORER.estimate(clone(model).fit(X, y), X, y, return_predictions=True)
         errors.append(found.error)
-        part = slice(None)
-        if found.n_fits:
-            part = np.setdiff1d(np.arange(n), found.predictions[0][0])
+        part = np.arange(n)
+        if on_parts:
+            part = np.delete(part, found.predictions[0][0])
         f = clone(model).fit(X[part], y[part]).predict(fresh)
         true.append(1.0 + np.mean(f**2))
     ratios = np.array(errors) / np.mean(true)

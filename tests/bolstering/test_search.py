@@ -22,7 +22,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
+    check_scoring,
+    f1_score,
     log_loss,
+    make_scorer,
     mean_absolute_error,
     mean_squared_error,
     r2_score,
@@ -128,19 +131,128 @@ def test_full_sample_split():
         list(splitter.split(np.zeros((5, 2)), groups=[0, 0, 1, 1, 1]))
 
 
-def test_groups_are_refused_everywhere():
-    """One fit cannot keep them apart."""
-    X, y = classification(0, n=40)
-    groups = np.arange(40) % 4
-    with pytest.raises(ValueError, match="groups"):
-        BolsteredSearchCV(TREE, DEPTHS).fit(X, y, groups=groups)
+def test_groups_are_for_parts():
+    """The search keeps them together; one split and one fit cannot."""
+    X, y = classification(0, n=48)
+    groups = np.array(list("abcdefgh"))[np.arange(48) % 8]
+    search = BolsteredSearchCV(TREE, DEPTHS).fit(X, y, groups=groups)
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        model = clone(TREE).set_params(**params)
+        [expected] = bolstered_val_score(model, X, y, groups=groups)
+        assert score == pytest.approx(expected, rel=1e-12)
+        assert score != bolstered_val_score(model, X, y)[0]
+    with config_context(enable_metadata_routing=True):
+        routed = BolsteredSearchCV(TREE, DEPTHS).fit(X, y, groups=groups)
+    assert_array_equal(
+        routed.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+    with pytest.raises(ValueError, match="LeaveOneGroupOut"):
+        BolsteredSearchCV(TREE, DEPTHS).fit(X, y, groups=np.arange(48) % 4)
+    with pytest.raises(ValueError, match=r"groups.*method='x'"):
+        BolsteredSearchCV(TREE, DEPTHS, method="x").fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="groups"):
         cross_validate(
             TREE, X, y, scoring=BolsteredScorer(), cv=FullSampleSplit(),
             params={"groups": groups},
         )  # fmt: skip
-    with config_context(enable_metadata_routing=True), pytest.raises(TypeError):
-        BolsteredSearchCV(TREE, DEPTHS).fit(X, y, groups=groups)
+
+
+# What candidates are ranked by
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ranks_are_those_of_held_out_errors(seed):
+    """Scores are corrected errors, ranks are not of these (A.2)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(36, 3))
+    y = (X[:, 0] + 1.5 * rng.normal(size=36) > 0.6).astype(int)
+    grid = {"max_depth": [1, 2, 3, 5, 8], "min_samples_leaf": [1, 3, 6, 9]}
+    search = BolsteredSearchCV(TREE, grid).fit(X, y)
+    found = [
+        BolsteredScorer().estimate(clone(TREE).set_params(**params).fit(X, y), X, y)
+        for params in search.cv_results_["params"]
+    ]
+    scores = 1.0 - np.array([record.error for record in found])
+    assert_allclose(search.cv_results_["mean_test_score"], scores, rtol=1e-12)
+    held_out = np.array([record.hold_out for record in found])
+    ranks = search.cv_results_["rank_test_score"]
+    assert_array_equal(ranks, 1 + (held_out[:, None] > held_out + 1e-12).sum(axis=1))
+    assert search.best_index_ == np.argmin(ranks)
+    assert search.best_score_ == pytest.approx(scores[search.best_index_])
+
+
+def test_ranks_by_both_errors_can_differ():
+    """So that the test above tells them apart."""
+    differs = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(36, 3))
+        y = (X[:, 0] + 1.5 * rng.normal(size=36) > 0.6).astype(int)
+        grid = {"max_depth": [1, 2, 3, 5, 8], "min_samples_leaf": [1, 3, 6, 9]}
+        results = BolsteredSearchCV(TREE, grid).fit(X, y).cv_results_
+        by_score = (-results["mean_test_score"]).argsort(kind="stable")
+        differs += np.any(np.diff(results["rank_test_score"][by_score]) < 0)
+    assert differs > 0
+
+
+def test_only_the_winner_is_fitted_on_all_rows():
+    """Candidates have six fits on halves each."""
+    X, y = classification(1, n=40)
+    Listener.fits = []
+    search = BolsteredSearchCV(WeightedClassifier(), [{}, {}, {}]).fit(X, y)
+    sizes = [len(rows) for rows, _, _ in Listener.fits]
+    assert sorted(sizes) == [20] * 18 + [40]
+    assert sizes[-1] == 40
+    Listener.fits = []
+    BolsteredSearchCV(WeightedClassifier(), [{}, {}], refit=False).fit(X, y)
+    assert [len(rows) for rows, _, _ in Listener.fits] == [20] * 12
+    assert hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", make_scorer(f1_score)], ids=label)
+def test_scores_that_are_no_means(scoring):
+    """Those of the function, and ranks of these."""
+    X, y = classification(3, n=45)
+    grid = {"var_smoothing": [1e-9, 0.3, 3.0]}
+    search = BolsteredSearchCV(GaussianNB(), grid, scoring=scoring).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    expected = [
+        bolstered_val_score(GaussianNB(**params), X, y, scoring=scoring)[0]
+        for params in search.cv_results_["params"]
+    ]
+    assert_allclose(scores, expected, rtol=1e-12)
+    assert search.best_index_ == np.argmax(scores)
+    assert search.score(X, y) == pytest.approx(
+        check_scoring(search.best_estimator_, scoring)(search.best_estimator_, X, y)
+    )
+
+
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_several_scores(as_dict):
+    """By name; `refit` says which decides."""
+    X, y = classification(4, n=45)
+    scoring = ["roc_auc", "accuracy", "neg_log_loss"]
+    names = ["a", "b", "c"] if as_dict else scoring
+    given = dict(zip(names, scoring, strict=True)) if as_dict else scoring
+    grid = {"var_smoothing": [1e-9, 0.3, 3.0]}
+    with pytest.raises(ValueError, match="refit"):
+        BolsteredSearchCV(GaussianNB(), grid, scoring=given).fit(X, y)
+    for index, name in enumerate(names):
+        search = BolsteredSearchCV(GaussianNB(), grid, scoring=given, refit=name)
+        results = search.fit(X, y).cv_results_
+        for own, known in zip(names, scoring, strict=True):
+            expected = [
+                bolstered_val_score(GaussianNB(**params), X, y, scoring=known)[0]
+                for params in results["params"]
+            ]
+            assert_allclose(results[f"mean_test_{own}"], expected, rtol=1e-12)
+        assert search.best_index_ == np.argmin(results[f"rank_test_{name}"])
+        assert search.best_score_ == results[f"mean_test_{name}"][search.best_index_]
+        assert search.multimetric_
+        plain = check_scoring(search.best_estimator_, scoring[index])
+        assert search.score(X, y) == pytest.approx(plain(search.best_estimator_, X, y))
 
 
 # The same in three ways
@@ -172,7 +284,7 @@ SEARCHES = [
     (Ridge(), {"alpha": [0.01, 1.0, 100.0]}, {}),
     (Ridge(), {"alpha": [0.01, 1.0, 100.0]}, {"method": "xy"}),
     (DecisionTreeRegressor(random_state=0), DEPTHS, {"loss": "absolute"}),
-    (DecisionTreeRegressor(random_state=0), DEPTHS, {"shrink": 0.3}),
+    (DecisionTreeRegressor(random_state=0), DEPTHS, {"n_repeats": 2}),
 ]
 
 
@@ -315,7 +427,7 @@ def test_errors_held_out():
     """A vote of the majority errs on the minority in whatever folds."""
     X, y = classification(5, n=40)
     y = np.r_[np.zeros(25, dtype=int), np.ones(15, dtype=int)]
-    found = bolstered_val_score(DummyClassifier(), X, y, shrink=0.0)
+    found = bolstered_val_score(DummyClassifier(), X, y)
     assert_allclose(found, 25 / 40)
     X, y = regression(5, n=40, m=3)
     found = bolstered_val_score(DummyRegressor(), X, y)
@@ -391,7 +503,7 @@ def test_wrong_arguments():
         bolstered_val_score(Ridge(), X, y, cv=5)
     with pytest.raises(TypeError, match="shrinkage"):
         bolstered_val_score(Ridge(), X, y, shrinkage=0.3)
-    for scoring in ("f1", "neg_max_error", r2_score, ["r2"]):
+    for scoring in ("no_such_score", r2_score, 3.5, [], ["r2", "r2"]):
         with pytest.raises(ValueError, match="scoring"):
             bolstered_val_score(Ridge(), X, y, scoring=scoring)
     with pytest.raises(ValueError, match="suit"):
@@ -412,11 +524,15 @@ def test_wrong_arguments():
         bolstered_val_score(Ridge(), X, y[:-1])
 
 
-def test_one_score_at_a_time():
-    """A list of losses has no single score: the message names the parameter."""
+def test_several_losses_by_name():
+    """Minus the losses, as from the scorer."""
     X, y = regression(8, n=30)
-    with pytest.raises(ValueError, match="loss"):
-        bolstered_val_score(Ridge(), X, y, loss=["squared", "absolute"])
+    model = DecisionTreeRegressor(random_state=0)
+    found = bolstered_val_score(model, X, y, loss=["squared", "absolute"])
+    assert list(found) == ["neg_squared", "neg_absolute"]
+    for name in ("squared", "absolute"):
+        [expected] = bolstered_val_score(model, X, y, loss=name)
+        assert_allclose(found[f"neg_{name}"], [expected], rtol=1e-12)
 
 
 def test_pipelines_and_frames():
@@ -464,14 +580,13 @@ def by_row(values, weights):
 @pytest.mark.parametrize("model", [Weighted(), WeightedClassifier()])
 @pytest.mark.parametrize("pack", [np.asarray, list, pd.Series])
 def test_fit_parameters_reach_all_fits(how, routing, model, pack):
-    """Whole in the fit on all rows, cut to the rows in the folds; others untouched."""
+    """Cut to the rows of each fit; what has no entry per row is left as it is."""
     is_class = isinstance(model, ClassifierMixin)
     X, y = (classification if is_class else regression)(11, n=40)
     w = np.random.default_rng(0).uniform(0.5, 3.0, size=40)
     expected = by_row(X[:, 0], w)
     given = {"sample_weight": pack(w), "note": "hello"}
     Listener.fits = []
-    n_folds = 2 if is_class else 4
     with config_context(enable_metadata_routing=routing):
         model = clone(model)
         if routing:
@@ -481,14 +596,14 @@ def test_fit_parameters_reach_all_fits(how, routing, model, pack):
         else:
             grid = {"shift": [0.0]} if not is_class else [{}]
             BolsteredSearchCV(model, grid, refit=False).fit(X, y, **given)
-    assert len(Listener.fits) == 1 + n_folds
+    # Six halves, or four times three folds of four.
+    assert len(Listener.fits) == (6 if is_class else 4)
     sizes = []
     for values, weights, note in Listener.fits:
         assert by_row(values, np.asarray(weights)) == {v: expected[v] for v in values}
         assert note == "hello"
         sizes.append(len(values))
-    assert sizes[0] == 40
-    assert sum(sizes[1:]) == 40 * (n_folds - 1)
+    assert set(sizes) == ({20} if is_class else {30})
 
 
 def test_fit_parameters_of_steps():
@@ -498,7 +613,7 @@ def test_fit_parameters_of_steps():
     model = make_pipeline(StandardScaler(), Weighted())
     Listener.fits = []
     bolstered_val_score(model, X, y, params={"weighted__sample_weight": w})
-    assert [len(weights) for _, weights, _ in Listener.fits] == [40, 30, 30, 30, 30]
+    assert [len(weights) for _, weights, _ in Listener.fits] == [30, 30, 30, 30]
 
 
 def test_fit_parameters_matter():
@@ -588,8 +703,8 @@ def test_searches_pass_weights_on(routing):
         cross_validate(
             search, X, y, cv=2, params={"sample_weight": w}, error_score="raise"
         )
-    # Per candidate one fit and four folds, and the last fit.
-    assert len(Listener.fits) == 2 * (2 * 5 + 1)
+    # Per candidate four folds, and the last fit.
+    assert len(Listener.fits) == 2 * (2 * 4 + 1)
     expected = by_row(X[:, 0], w)
     for values, weights, _ in Listener.fits:
         assert by_row(values, weights) == {v: expected[v] for v in values}
@@ -729,9 +844,9 @@ def test_failed_candidates():
     assert search.best_params_ == {"fails": False}
     with pytest.raises(RuntimeError, match="refuses"):
         BolsteredSearchCV(Brittle(), grid, error_score="raise").fit(X, y)
-    # Fails in the folds only.
-    grid = {"at_least": [30, 5]}
-    with pytest.warns(UserWarning, match="refuses"):
+    # Fails on all parts, but not on all rows.
+    grid = {"at_least": [35, 5]}
+    with pytest.warns(FitFailedWarning, match="refuses"):
         search = BolsteredSearchCV(Brittle(), grid).fit(X, y)
     assert np.isnan(search.cv_results_["mean_test_score"][0])
     assert search.best_params_ == {"at_least": 5}
@@ -795,8 +910,7 @@ def test_contradictions_are_no_failed_candidates(options, match):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("scoring", "f1"),
-        ("scoring", r2_score),
+        ("scoring", 3.5),
         ("method", "cv"),
         ("kernel", "rbf"),
         ("n_folds", 5),
@@ -832,7 +946,7 @@ def test_targets_are_needed():
 
 
 def test_sparse_rows():
-    """Linear models have closed forms; nothing else is searched in silence."""
+    """Linear models have closed forms; nothing else is moved in silence."""
     X, y = regression(22, n=40)
     options = {"method": "x", "kernel": "mm"}
     grid = {"alpha": [0.1, 10.0]}
@@ -844,7 +958,17 @@ def test_sparse_rows():
         rtol=1e-7,
     )
     with pytest.raises(ValueError, match=r"[Ss]parse"):
-        BolsteredSearchCV(Ridge(), grid).fit(sparse.csr_array(X), y)
+        BolsteredSearchCV(Ridge(), grid, method="x", kernel="mpe").fit(
+            sparse.csr_array(X), y
+        )
+    # Parts of them are fitted as any rows are.
+    X, y = classification(22, n=40)
+    grid = {"C": [0.01, 1.0]}
+    dense = BolsteredSearchCV(LogisticRegression(), grid).fit(X, y)
+    found = BolsteredSearchCV(LogisticRegression(), grid).fit(sparse.csr_array(X), y)
+    assert_allclose(
+        found.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"]
+    )
 
 
 def test_train_scores_are_the_test_scores():

@@ -2,8 +2,8 @@
 
 Marcondes and Braga-Neto, "Generalized resubstitution for regression error estimation";
 Braga-Neto and Dougherty, "Bolstered error estimation" (2004) for classification.
-Everything is a loop over rows written from the definitions. Nothing is imported from the
-package under test.
+Everything is a loop over rows written from the definitions. Nothing is imported from
+the package under test.
 
 Notation: rows X_i in R^d with target Y_i, fitted predictor psi, kernel covariances S_i.
 The estimate is the mean over i of E loss(Y_i, psi(X_i + u)), u ~ N(0, S_i), or, with

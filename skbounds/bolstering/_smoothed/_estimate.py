@@ -9,6 +9,7 @@ import numpy as np
 
 from skbounds._base import warn_user
 from skbounds.bolstering._record import BolsteredEstimate
+from skbounds.bolstering._smoothed._families import MomentKernel, SampledKernel
 from skbounds.bolstering._smoothed._measure import LARGEST_MPE, make_measure
 from skbounds.bolstering._smoothed._posterior import (
     predictive_law,
@@ -95,6 +96,8 @@ def _kernel_name(scorer, rows, method):
     if method in ("y", "resub"):
         return "none"
     kernel = choose_kernel(scorer, rows)
+    if isinstance(kernel, (MomentKernel, SampledKernel)):
+        return repr(kernel)
     return kernel if isinstance(kernel, str) else "given"
 
 

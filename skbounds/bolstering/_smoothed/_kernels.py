@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skbounds.bolstering._smoothed._nodes import normal_points, sobol
+
+# Draws from which the covariance of another family is taken.
+_DRAWS = 2**15
+
 
 @dataclass(frozen=True)
 class Kernels:
@@ -17,10 +22,18 @@ class Kernels:
         Of shape (n,) for multiples of the identity, (n, q) for diagonal and (n, q, q)
         for lower triangular matrices; n may be 1 if all rows share one.
     n_dimensions : int
+    family : callable or None
+        From standard normal draws to draws of another law, of which L_i times a draw is
+        one of the kernel; None: the normal law.
     """
 
     roots: np.ndarray
     n_dimensions: int
+    family: object = None
+
+    @property
+    def is_normal(self):
+        return self.family is None
 
     @property
     def is_diagonal(self):
@@ -37,10 +50,12 @@ class Kernels:
         """Return the kernels of some rows."""
         if len(self.roots) == 1:
             return self
-        return Kernels(self.roots[rows], self.n_dimensions)
+        return Kernels(self.roots[rows], self.n_dimensions, self.family)
 
     def move(self, nodes):
-        """Return L_i g for nodes g of shape (n, ..., q)."""
+        """Return L_i g for nodes of shape (n, ..., q), normal or what comes of them."""
+        if self.family is not None:
+            nodes = self.family(nodes)
         middle = (1,) * (nodes.ndim - 2)
         if self.roots.ndim == 3:
             n = len(nodes)
@@ -63,6 +78,11 @@ class Kernels:
 
     def covariances(self):
         """Return S_i, shape (n or 1, q, q)."""
+        if self.family is not None:
+            draws = self.family(normal_points(sobol(self.n_dimensions, 0), _DRAWS))
+            roots = self.matrices()
+            inner = draws.T @ draws / len(draws)
+            return roots @ inner @ roots.transpose(0, 2, 1)
         if self.roots.ndim == 3:
             return self.roots @ self.roots.transpose(0, 2, 1)
         return self.deviations[:, :, None] ** 2 * np.eye(self.n_dimensions)

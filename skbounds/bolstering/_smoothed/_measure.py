@@ -14,6 +14,14 @@ from skbounds.bolstering._smoothed._bandwidths import (
     exact_width,
     widths_by_class,
 )
+from skbounds.bolstering._smoothed._families import (
+    ColumnCoordinates,
+    MomentKernel,
+    SampledKernel,
+    SampledKernels,
+    moment_kernels,
+    shape_root,
+)
 from skbounds.bolstering._smoothed._kernels import Kernels, triangular_roots
 from skbounds.bolstering._smoothed._mpe import limit_kernels, mpe_kernels
 from skbounds.bolstering._table import Coordinates, Table, principal_axes
@@ -110,6 +118,15 @@ def make_measure(
         Whether kernels are on X and y together.
     """
     weight = weight * (len(weight) / weight.sum())
+    if isinstance(kernel, (MomentKernel, SampledKernel)):
+        if joint or table.is_sparse:
+            raise ValueError(
+                f"kernel={kernel!r} moves features that are dense, by method='x' or "
+                "'x+posterior'; method='xy' and sparse X need one of the named kernels."
+            )
+        return _measure_of_family(
+            kernel, table, targets, codes, weight, standardize=standardize
+        )
     coordinates = Coordinates(table.values, weight, standardize=standardize)
     named = isinstance(kernel, str)
     explicit = not named and not isinstance(kernel, Real)
@@ -152,6 +169,30 @@ def make_measure(
                 "All rows are the same: the estimate is the resubstitution error."
             )
     return Measure(table, weight, coordinates, kernels, target_scale)
+
+
+def _measure_of_family(kernel, table, targets, codes, weight, *, standardize):
+    """Return the kernels of a `MomentKernel` or a `SampledKernel`."""
+    if isinstance(kernel, SampledKernel):
+        if not callable(kernel.move):
+            raise ValueError(f"move must be callable; got {kernel.move!r}.")
+        targets = codes if targets is None else targets
+        coordinates = ColumnCoordinates(np.arange(len(table.movable)))
+        kernels = SampledKernels(kernel.move, table.values, targets)
+        return Measure(table, weight, coordinates, kernels)
+    kernel._check()
+    coordinates = Coordinates(table.values, weight, standardize=standardize)
+    if not isinstance(kernel.shape, str):
+        coordinates.forget_rotation(table.values)
+    if coordinates.n_dimensions == 0:
+        warn_user(
+            "No feature can be moved (all are constant or categorical): the estimate "
+            "is the resubstitution error."
+        )
+        return Measure(table, weight, coordinates, Kernels(np.zeros(1), 0))
+    root = shape_root(kernel, coordinates, table, weight)
+    kernels = moment_kernels(kernel, coordinates.points, root, codes, weight)
+    return Measure(table, weight, coordinates, kernels)
 
 
 def _warn_of_dimensions(kernel, n_dimensions):

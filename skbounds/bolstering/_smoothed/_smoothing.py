@@ -288,6 +288,8 @@ def _smooth_exactly(question, motion, mixture):
     """Return exact mean losses, or None if one of the losses has no closed form."""
     if motion.law is not None or not motion.moves_features:
         return None
+    if not motion.measure.kernels.is_normal:
+        return None
     kinds = {loss.kind for loss in question.losses}
     model = recognise(question.estimator, question.table)
     if model is None:
