@@ -69,7 +69,6 @@ def make_searches(estimator, grid):
         CV10: GridSearchCV(estimator, grid, cv=10),
         "cv5": GridSearchCV(estimator, grid, cv=5),
         "**default**": bolstered(),
-        "K = 2": bolstered(n_folds=2),
         "one fit": bolstered(method="x"),
         "resubstitution": bolstered(method="resub"),
     }

@@ -117,6 +117,11 @@ class BolsteredEstimateDisplay:
         fitted = clone(estimator).fit(X, y)
         estimate = scorer.estimate(fitted, X, y)
         [loss] = resolve_losses(scorer.loss, is_classifier(fitted))
+        if loss.kind == "score":
+            raise ValueError(
+                "The display shows mean losses, not scores such as "
+                f"{loss.name!r}; choose another loss of the scorer."
+            )
         error = _MeanLoss(loss)
         fold_errors = test_error = None
         if cv is not None:

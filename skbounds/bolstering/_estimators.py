@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -38,6 +38,16 @@ def is_fitted(model):
     return True
 
 
+def _has_means_of(scaler, X):
+    """Tell whether a scaler's means are those of rows."""
+    means = getattr(scaler, "mean_", None)
+    if means is None or not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf":
+        return False
+    if X.ndim != 2 or X.shape[1] != len(means):
+        return False
+    return bool(np.allclose(X.mean(axis=0), means, rtol=1e-6, atol=1e-12))
+
+
 def check_refittable(estimator):
     """Refuse estimators that fits on parts of the rows would not change."""
     parts = [final_step(estimator)[1], *estimator.get_params(deep=True).values()]
@@ -52,35 +62,46 @@ def check_refittable(estimator):
         )
 
 
-def check_rows_fitted(estimator, n_rows, n_columns):
+def check_rows_fitted(estimator, rows):
     """Refuse to score other rows than those fitted, where the estimator tells.
 
     With an ordinary splitter a scorer is handed rows that were held out.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    rows : Rows
+        Rows of weight 0 may or may not have been fitted.
     """
+    n_columns, name = rows.table.n_columns, type(estimator).__name__
     known = getattr(estimator, "n_features_in_", n_columns)
     if n_columns and known != n_columns:
         raise ValueError(
-            f"X has {n_columns} features, but {type(estimator).__name__} was fitted on "
-            f"{known} features."
+            f"X has {n_columns} features, but {name} was fitted on {known} features."
         )
-    for exact, number in _numbers_of_rows(estimator):
+    allowed = {rows.n_given, rows.table.n_rows}
+    for exact, number in _numbers_of_rows(estimator, rows):
         # Trees do not count rows of weight 0: they may have seen more than they say.
-        if number > n_rows or (exact and number != n_rows):
+        if number > rows.n_given or (exact and number not in allowed):
             raise ValueError(
-                f"BolsteredScorer scores the rows that the estimator was fitted on, "
-                f"all of them: {type(estimator).__name__} was fitted on {number} rows "
-                f"and is scored on {n_rows}. Use bolstered_val_score, "
-                "BolsteredSearchCV, or cv=FullSampleSplit() instead of a number of "
-                "folds."
+                "BolsteredScorer scores the rows that the estimator was fitted on, all "
+                f"of them: {name} was fitted on {number} rows and is scored on "
+                f"{rows.n_given}. Use bolstered_val_score, BolsteredSearchCV, or "
+                "cv=FullSampleSplit() instead of a number of folds."
             )
 
 
-def _numbers_of_rows(estimator):
+def _numbers_of_rows(estimator, rows):
     """Yield whether a number of rows is exact, and the number, for all who tell."""
     steps, last = final_step(estimator)
     for part in (*steps, last):
         seen = getattr(part, "n_samples_seen_", None)
-        if isinstance(seen, Integral):
+        # A sum of weights where there were any: a whole number by chance, or where all
+        # weights are equal, when the means are plain ones.
+        if not isinstance(seen, Real) or not float(seen).is_integer():
+            continue
+        if not _has_means_of(part, rows.table.X):
             yield True, int(seen)
     fitted = getattr(last, "n_samples_fit_", None)
     if isinstance(fitted, Integral):

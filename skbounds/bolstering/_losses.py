@@ -107,6 +107,12 @@ class Score:
         return self.scorer
 
 
+def score_name(item):
+    """Return the name of a function, or of the metric behind a scorer."""
+    metric = getattr(item, "_score_func", item)
+    return getattr(metric, "__name__", None) or repr(item)
+
+
 def code_labels(labels, classes):
     """Return the position of each label among sorted classes, -1 for others."""
     labels = np.asarray(labels)
@@ -144,7 +150,7 @@ def resolve_losses(loss, classification):
         if isinstance(item, Loss):
             item = item.name
         if callable(item):
-            name = getattr(item, "__name__", None) or repr(item)
+            name = score_name(item)
             taken = [other.name for other in found]
             number = 1 + sum(other.startswith(name) for other in taken)
             name = f"{name}_{number}" if name in taken else name

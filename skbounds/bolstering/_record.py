@@ -51,6 +51,8 @@ class BolsteredEstimate:
         The rows' weights.
     plan : str, default=None
         For ``method="auto"`` a text that is the same for estimates from the same parts.
+    is_proportion : bool, default=False
+        Whether the loss is the 0-1 loss.
     predictions : list of tuple, default=None
         On request, for each fit the numbers of the rows it was without, and a dict of
         what it predicts for them by name of the method.
@@ -100,6 +102,7 @@ class BolsteredEstimate:
     losses: np.ndarray | None = field(default=None, repr=False, compare=False)
     weight: np.ndarray | None = field(default=None, repr=False, compare=False)
     plan: str | None = field(default=None, repr=False)
+    is_proportion: bool = field(default=False, repr=False)
     predictions: list | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -135,7 +138,7 @@ class BolsteredEstimate:
             The limits.
         """
         self._check_variance()
-        if self.loss == "zero_one":
+        if self.is_proportion:
             n = uncertainty.effective_size(self.weight)
             return uncertainty.wilson_interval(self.error, n, level)
         return uncertainty.normal_interval(self.error, self.standard_error, level)
@@ -229,6 +232,7 @@ def compare_estimates(a, b) -> BolsteredComparison:
     for found in (a, b):
         found._check_variance()
     same = a.plan == b.plan and a.loss == b.loss and len(a.losses) == len(b.losses)
+    same &= a.is_proportion == b.is_proportion
     if not same:
         raise ValueError(
             "Estimates can be compared if they are of the same loss and from fits on "
@@ -238,7 +242,7 @@ def compare_estimates(a, b) -> BolsteredComparison:
     difference = a.error - b.error
     gaps = a.losses - b.losses
     scale = 1.0
-    if a.loss != "zero_one":
+    if not a.is_proportion:
         # 1 / n^2 keeps the variance of counts from vanishing; here it has no unit.
         scale = 0.0
     error, dof, p_value = uncertainty.paired(difference, gaps, a.weight, scale)

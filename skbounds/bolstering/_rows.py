@@ -81,7 +81,12 @@ class Rows:
                 X, y = safe_indexing(X, kept), safe_indexing(y, kept)
         self.groups = None
         if groups is not None:
-            self.groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+            try:
+                self.groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+            except TypeError as error:
+                raise ValueError(
+                    f"groups must be values of one kind, none of them missing: {error}"
+                ) from None
             self.groups = self.groups.ravel()[self.kept]
         self.table = Table(X, categorical_features, moved=moved)
         self.codes = self.classes = self.matrix = None

@@ -552,7 +552,14 @@ class BolsteredScorer(SkboundsEstimator):
         losses = self._check_question(estimator)
         rows = self._remember(X, y, sample_weight, is_classifier(estimator), groups)
         rows.check_classes(estimator)
-        check_rows_fitted(estimator, rows.n_given, rows.table.n_columns)
+        check_rows_fitted(estimator, rows)
+        if rows.targets.ndim == 2:
+            predicted = np.asarray(estimator.predict(rows.table.take([0])))
+            if predicted.shape != (1, rows.targets.shape[1]):
+                raise ValueError(
+                    f"y has {rows.targets.shape[1]} outputs, but the estimator was "
+                    f"fitted on others: its predictions are of shape {predicted.shape}."
+                )
         if self.method != "auto":
             return self._by_one_fit(estimator, rows, losses)
         found = estimate_by_parts(
@@ -608,7 +615,7 @@ class BolsteredScorer(SkboundsEstimator):
             keep_predictions=keep_predictions,
         )
 
-    def _check_question(self, estimator):
+    def _check_question(self, estimator, *, warn=True):
         """Return the losses, if they go together with estimator and parameters."""
         classification = is_classifier(estimator)
         if not classification and not is_regressor(estimator):
@@ -619,7 +626,8 @@ class BolsteredScorer(SkboundsEstimator):
         losses = resolve_losses(self.loss, classification)
         self._check_combination(losses, classification)
         self._check_movable(estimator)
-        self._warn_of_old_parameters()
+        if warn:
+            self._warn_of_old_parameters()
         return losses
 
     def _check_movable(self, estimator):
@@ -640,8 +648,8 @@ class BolsteredScorer(SkboundsEstimator):
             names.append("n_folds=2")
         if names:
             warn_user(
-                f"{', '.join(names)} has no effect on method='auto' since version 0.2, "
-                "which moves no rows; from 0.3 on it will be an error.",
+                f"{', '.join(names)} has no effect since version 0.2, whose "
+                "method='auto' moves no rows; from 0.3 on it will be an error.",
                 FutureWarning,
             )
 

@@ -19,8 +19,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch
-from skbounds._sklearn_compat import _fit_context, routing_enabled
-from skbounds.bolstering._losses import resolve_losses
+from skbounds._sklearn_compat import _fit_context, is_scorer, routing_enabled
+from skbounds.bolstering._losses import Score, resolve_losses
 from skbounds.bolstering._parts._estimate import warn_of_size
 from skbounds.bolstering._parts._leave_one_out import has_formula
 from skbounds.bolstering._scorer import BolsteredScorer
@@ -438,6 +438,9 @@ class BolsteredSearchCV(GridSearchCV):
             scoring = self._deciding_score()
         elif scoring is None:
             loss = self._refit_loss()
+            if isinstance(loss, Score) or is_scorer(loss):
+                scorer = getattr(loss, "scorer", loss)
+                return scorer(self.best_estimator_, X, y, **params)
             if callable(loss):
                 weight = params.pop("sample_weight", None)
                 if params:
@@ -465,6 +468,8 @@ class BolsteredSearchCV(GridSearchCV):
         for item in resolve_losses(self.loss, is_classifier(self.estimator)):
             if f"neg_{item.name}" == self.refit:
                 return item.function or item.name
+            if isinstance(item, Score) and item.name == self.refit:
+                return item
         raise ValueError(
             "score needs refit to be the name of one of the losses; got "
             f"refit={self.refit!r}."
@@ -554,6 +559,9 @@ def _arrange(results, several):
         # Candidates that failed come last.
         worst = np.nanmax(ranked, initial=-np.inf) + 1.0
         ranked = np.where(np.isnan(ranked), worst, ranked)
+        # Equal errors may differ by the rounding of their sums.
+        scale = np.abs(ranked).max()
+        ranked = np.round(ranked / (scale if scale > 0.0 else 1.0), 12)
         ranks = rankdata(ranked, method="min").astype(np.int32)
         found[f"rank_test_{new}"] = ranks
     return found

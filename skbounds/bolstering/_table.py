@@ -15,6 +15,8 @@ from skbounds._sklearn_compat import num_samples, safe_indexing
 # Values a numeric feature needs to look continuous.
 _FEW_VALUES = 10
 _GLANCE = 50
+# Share of a column's variance beyond which a row is all there is to it.
+_DOMINANT = 0.99
 # A direction this much shorter than the longest (squared) is rounding.
 _RANK_TOLERANCE = 1e-12
 
@@ -136,6 +138,18 @@ class Table:
         centred = centred[:, kept]
         return centred / deviation[kept] if standardize else centred
 
+    def dominated_columns(self):
+        """Return names of columns whose variance is nearly all one row's."""
+        if self.is_sparse or not len(self.movable):
+            return []
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = self.values - np.nanmedian(self.values, axis=0)
+            gaps /= np.maximum(np.nanmax(np.abs(gaps), axis=0), np.finfo(float).tiny)
+            total = np.nansum(gaps**2, axis=0)
+        # The largest has square 1. A few rows with another value than all do not count.
+        dominated = (total < 1.0 / _DOMINANT) & ((gaps != 0.0).sum(axis=0) > 3)
+        return self._names(self.movable[dominated])
+
     def share_of_copies(self, targets):
         """Return the share of rows that repeat another, target included.
 
@@ -150,14 +164,19 @@ class Table:
         with np.errstate(over="ignore", invalid="ignore"):
             keys = np.nan_to_num(values) @ direction
         order = np.argsort(keys, kind="stable")
-        close = keys[order[1:]] - keys[order[:-1]] <= 1e-9 * np.abs(keys[order[1:]])
+        apart = np.diff(keys[order]) > 1e-9 * np.abs(keys[order[1:]])
+        run = np.empty(n, dtype=np.intp)
+        run[order] = np.r_[0, np.cumsum(apart)]
+        targets = targets.reshape(n, -1)
+        codes = np.unique(targets[:, 0], return_inverse=True)[1].ravel()
+        order = np.lexsort((codes, run))
+        close = np.diff(run[order]) == 0
         first, second = order[:-1][close], order[1:][close]
         if not len(first):
             return 0.0
         same = values[first] == values[second]
         same |= np.isnan(values[first]) & np.isnan(values[second])
         equal = same.all(axis=1)
-        targets = targets.reshape(n, -1)
         equal &= (targets[first] == targets[second]).all(axis=1)
         if not (_count_values(values) > _FEW_VALUES).any():
             return 0.0

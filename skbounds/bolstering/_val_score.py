@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from skbounds._sklearn_compat import num_samples, routing_enabled
-from skbounds.bolstering._losses import Loss, Score
+from skbounds.bolstering._losses import Loss, Score, score_name
 from skbounds.bolstering._parts._estimate import estimate_pair
 from skbounds.bolstering._record import compare_estimates
 from skbounds.bolstering._scorer import BolsteredScorer
@@ -193,7 +193,7 @@ class Scoring:
 
 
 def _name(item):
-    return item if isinstance(item, str) else getattr(item, "__name__", repr(item))
+    return item if isinstance(item, str) else score_name(item)
 
 
 def _resolve(item):
@@ -375,10 +375,10 @@ def compare_bolstered(
             "compare_bolstered needs two classifiers or two regressors; got "
             f"{estimator_a!r} and {estimator_b!r}."
         )
-    for estimator in (estimator_a, estimator_b):
-        estimator, rows, losses, fit_params = _prepare(
-            "compare_bolstered", plan.scorer, estimator, X, y, None, params
-        )
+    plan.scorer._check_question(estimator_b, warn=False)
+    _, rows, losses, fit_params = _prepare(
+        "compare_bolstered", plan.scorer, estimator_a, X, y, None, params
+    )
     [loss] = losses
     if isinstance(loss, Score):
         raise ValueError(

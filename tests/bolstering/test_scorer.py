@@ -29,7 +29,13 @@ from sklearn.linear_model import (
     LogisticRegression,
     Ridge,
 )
-from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error
+from sklearn.metrics import (
+    f1_score,
+    log_loss,
+    make_scorer,
+    mean_absolute_error,
+    mean_squared_error,
+)
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -1310,6 +1316,23 @@ def test_display_draws_the_numbers():
     # Training error, held-out error, estimate, and cross-validation.
     assert len(names) == len(set(names)) == 4
     plt.close("all")
+
+
+def test_display_of_scores():
+    """The folds' scores are of the same sign as the estimate, if there are any."""
+    X, y = classification(40, n=60)
+    scorer = BolsteredScorer(loss=make_scorer(f1_score))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            display = BolsteredEstimateDisplay.from_estimator(
+                GaussianNB(), X, y, scorer=scorer, cv=3, plot=False
+            )
+        except ValueError as error:
+            assert "score" in str(error)
+            return
+    expected = cross_val_score(GaussianNB(), X, y, scoring="f1", cv=3)
+    assert_allclose(display.fold_errors, -expected)
 
 
 def test_display_of_one_fit():

@@ -229,6 +229,18 @@ def test_scores_that_are_no_means(scoring):
     )
 
 
+def test_scorers_as_losses():
+    """The best candidate's plain score is that of the scorer."""
+    X, y = classification(3, n=45)
+    scorer = make_scorer(f1_score)
+    grid = {"var_smoothing": [1e-9, 0.3, 3.0]}
+    search = BolsteredSearchCV(GaussianNB(), grid, loss=scorer).fit(X, y)
+    expected = BolsteredSearchCV(GaussianNB(), grid, scoring="f1").fit(X, y)
+    assert search.best_params_ == expected.best_params_
+    assert search.best_score_ == pytest.approx(expected.best_score_)
+    assert search.score(X, y) == pytest.approx(expected.score(X, y))
+
+
 @pytest.mark.parametrize("as_dict", [False, True])
 def test_several_scores(as_dict):
     """By name; `refit` says which decides."""

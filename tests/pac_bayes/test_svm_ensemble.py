@@ -1,15 +1,18 @@
 """The SVM ensemble: what it fits, what it certifies, what it refuses."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import pac_bayes as ref
+from reference import votes
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +21,7 @@ from sklearn.svm import SVC
 from pac_bayes.toy import blobs, noisy_rings, twonorm
 from skbounds.pac_bayes import PACBayesSVMEnsemble
 from skbounds.pac_bayes._layout import assign_folds
-from skbounds.pac_bayes._svm_ensemble import PACBayesSVMEnsemble as Private
+from skbounds.pac_bayes._svm_schemes import make_trainer
 
 PAPER = {"prior": "uniform", "posterior": "bound", "cert_size": 0.5}
 
@@ -101,16 +104,14 @@ def test_inner_cross_validation_counts_errors_of_svc():
     """cv_errors_ are those of SVC on the very same folds."""
     X, y = noisy_rings(np.random.default_rng(1), 160)
     clf = fitted(X, y, Cs=[0.1, 1.0, 10.0], tol=1e-7, max_iter_per_C=None,
-                 prior_eta=1e-3, early_end=False, gamma=0.1)  # fmt: skip
+                 prior="uniform", gamma=0.1)  # fmt: skip
     train = clf.train_indices_
     # The folds again: the same draws from the same seed.
     rng = np.random.RandomState(0)
     rng.permutation(len(y))
-    trainer = Private(random_state=0, gamma=0.1)
-    trainer.classes_ = np.array([0, 1])
-    trainer = trainer._trainer(X, y, train)
+    trainer = make_trainer(clf, X, y, train, np.array([0, 1]))
     folds = assign_folds(y[train], trainer.keys, trainer.class_order, 5, rng)
-    assert_array_equal(np.bincount(folds), [24] * 5)
+    assert sorted(np.bincount(folds)) == [22, 22, 22, 23, 23]
     for C, count in zip(clf.Cs_, clf.cv_errors_, strict=True):
         errors = 0
         for fold in range(5):
@@ -164,20 +165,28 @@ def test_outputs_agree(params, n_classes):
     if "kernel" in params:
         X = rbf_kernel(X)
     clf = fitted(X, y, **params)
-    shares = clf.predict_proba(X)
+    shares, proba = clf.vote_shares(X), clf.predict_proba(X)
     assert_allclose(shares, member_votes(clf, X), atol=1e-9)
-    assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
-    assert_array_equal(clf.predict(X), clf.classes_[shares.argmax(axis=1)])
-    scores = clf.decision_function(X)
-    if n_classes == 2:
-        assert_array_equal(clf.predict(X), clf.classes_[(scores > 0.0).astype(int)])
-    else:
-        assert_allclose(scores, shares, atol=1e-9)
+    for rows in (shares, proba):
+        assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
+        assert_array_equal(clf.predict(X), clf.classes_[rows.argmax(axis=1)])
     mean = sum(
         weight * member.decision_function(X)
         for weight, member in zip(clf.vote_weights_, clf.estimators_, strict=True)
     )
     assert_allclose(clf.average_decision(X), mean, atol=1e-9)
+    scores = clf.decision_function(X)
+    if n_classes == 2:
+        assert_array_equal(clf.predict(X), clf.classes_[(scores > 0.0).astype(int)])
+        own = votes.constrained_decision(mean, clf.predict(X) == 1, 0.0)
+        assert_allclose(scores, own, atol=2e-6)
+    else:
+        assert_array_equal(clf.predict(X), clf.classes_[scores.argmax(axis=1)])
+        fine = shares + 1e-3 * softmax(mean, axis=1)
+        moved = fine.argmax(axis=1) != clf.predict(X)
+        ranked = np.sort(shares[moved], axis=1)
+        assert (ranked[:, -1] - ranked[:, -2] <= 1e-3).all()
+        assert_allclose(scores[~moved], fine[~moved], atol=1e-9)
     for weights in (clf.vote_weights_, clf.posterior_, clf.prior_):
         assert_allclose(weights.sum(), 1.0, atol=1e-9)
     assert len(np.unique(shares)) > 2
@@ -188,11 +197,12 @@ def test_vote_ties_go_to_the_smaller_label():
     X, y = twonorm(np.random.default_rng(6), 200, d=2)
     y = np.array(["x", "a"])[y]
     clf = fitted(X, y, Cs=[1e-2, 1e3], prior="uniform")
-    shares = clf.predict_proba(X)
+    shares = clf.vote_shares(X)
     tied = shares[:, 0] == shares[:, 1]
     assert tied.any()
     assert (clf.predict(X[tied]) == "a").all()
-    assert (clf.decision_function(X[tied]) == 0.0).all()
+    assert (clf.decision_function(X[tied]) <= 0.0).all()
+    assert (clf.predict_proba(X[tied])[:, 0] >= 0.5).all()
 
 
 def test_randomized_predictions_follow_the_posterior():
@@ -234,8 +244,8 @@ def test_certificates_are_those_of_the_definition(make, eta):
         eta=eta,
         delta=0.1,
     )
-    assert len(cert) == 75 and clf.n_certification_ == 75
-    assert_allclose(clf.empirical_risks_, np.array(wrong) / 75)
+    assert len(cert) == 90 and clf.n_certification_ == 90
+    assert_allclose(clf.empirical_risks_, np.array(wrong) / 90)
     assert_allclose(clf.prior_, expected["prior"], atol=1e-9)
     assert_allclose(clf.catoni_c_, expected["c"], rtol=1e-6)
     assert_allclose(clf.posterior_, expected["posterior"], atol=1e-7)
@@ -310,12 +320,12 @@ def test_simultaneous_bounds_share_the_level():
     single, joint = (fitted(X, y, simultaneous=value) for value in (False, True))
     assert joint.vote_bound_ == single.vote_bound(0.025) > single.vote_bound_
     assert joint.bound_terms_["delta"] == 0.025
-    risk = (joint.prior_ @ joint.cv_errors_ + 0.5) / 226.0
-    upper = ref.kl_inverse(risk, np.log(1.0 / 0.025) / 75)
+    risk = (joint.prior_ @ joint.cv_errors_ + 0.5) / 211.0
+    upper = ref.kl_inverse(risk, np.log(1.0 / 0.025) / 90)
     c = np.log(upper * (1.0 - risk) / (risk * (1.0 - upper)))
     assert_allclose(joint.catoni_c_, c, rtol=1e-6)
     limits = [
-        ref.bound(point, joint.empirical_risks_, 75, 0.025, "kl", "catoni",
+        ref.bound(point, joint.empirical_risks_, 90, 0.025, "kl", "catoni",
                   prior=joint.prior_, catoni_c=joint.catoni_c_)
         for point in np.eye(len(joint.prior_))
     ]  # fmt: skip
@@ -636,10 +646,15 @@ def test_label_names_change_nothing(n_classes):
     assert plain.vote_bound_ == named.vote_bound_
     assert plain.risk_bound_ == named.risk_bound_
     columns = np.searchsorted(named.classes_, names)
-    assert_array_equal(named.predict_proba(X)[:, columns], plain.predict_proba(X))
-    untied = np.sort(plain.predict_proba(X), axis=1)
+    assert_array_equal(named.vote_shares(X)[:, columns], plain.vote_shares(X))
+    untied = np.sort(plain.vote_shares(X), axis=1)
     untied = untied[:, -1] > untied[:, -2]
     assert_array_equal(named.predict(X)[untied], names[plain.predict(X)][untied])
+    assert_allclose(
+        named.predict_proba(X)[untied][:, columns],
+        plain.predict_proba(X)[untied],
+        atol=3e-6,
+    )
 
 
 def test_order_of_the_grid_changes_nothing():
@@ -659,7 +674,8 @@ def test_order_of_the_grid_changes_nothing():
         match = [list(first.Cs_).index(C) for C in second.Cs_]
         assert_allclose(second.posterior_, first.posterior_[match], atol=1e-12)
         assert_allclose(second.risk_bound_, first.risk_bound_)
-        assert_array_equal(second.predict_proba(X), first.predict_proba(X))
+        assert_array_equal(second.vote_shares(X), first.vote_shares(X))
+        assert_allclose(second.predict_proba(X), first.predict_proba(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("scheme", ["holdout", "progressive"])
@@ -805,6 +821,14 @@ def toy():
         ({"gamma": -1.0}, r"'gamma' parameter"),
         ({"kernel": lambda A, B: A}, r"kernel must return a matrix of shape"),
         ({"tol": 0.0}, r"'tol' parameter"),
+        ({"tail": "best"}, r"'tail' parameter"),
+        ({"gamma": "width"}, r"'gamma' parameter"),
+        ({"scheme": "progressive", "tail": "randomized"}, r"need scheme='holdout'"),
+        ({"scheme": "progressive", "posterior": "tandem"}, r"need scheme='holdout'"),
+        ({"scheme": "per_member"}, r"'per_member' no rows are left to decide on the"),
+        ({"scheme": "per_member", "prior": "uniform"}, r"distance must be another"),
+        ({"scheme": "per_member", "prior": "uniform", "distance": "kl",
+          "posterior": "tandem"}, r"need scheme='holdout'"),
     ],
 )  # fmt: skip
 def test_bad_parameters(params, message):
@@ -821,17 +845,15 @@ def test_bad_data():
         fitted(X, np.ones(60, dtype=int))
     with pytest.raises(ValueError, match=r"n_samples=1|1 sample"):
         fitted(X[:1], y[:1])
-    rare = np.zeros(60, dtype=int)
-    rare[np.random.RandomState(0).permutation(60)[:5]] = 1
-    with pytest.raises(ValueError, match=r"no row of the class\(es\) \[1\]"):
-        fitted(X, rare)
     with pytest.raises(ValueError, match=r"X_cert and y_cert go together"):
         PACBayesSVMEnsemble().fit(X, y, X_cert=X)
-    with pytest.raises(ValueError, match=r"y_cert has labels that y has not"):
+    with pytest.raises(
+        ValueError, match=r"y_cert has none of the labels of y, \[0, 1\]"
+    ):
         PACBayesSVMEnsemble().fit(X, y, X_cert=X, y_cert=y + 7)
     with pytest.raises(ValueError, match=r"features"):
         PACBayesSVMEnsemble().fit(X, y, X_cert=X[:, :2], y_cert=y)
-    with pytest.raises(ValueError, match=r"goes with scheme='holdout'"):
+    with pytest.raises(ValueError, match=r"X_cert goes with scheme='holdout'"):
         PACBayesSVMEnsemble(scheme="progressive").fit(X, y, X_cert=X, y_cert=y)
     clf = fitted(X, y)
     with pytest.raises(ValueError, match=r"NaN"):
@@ -918,8 +940,14 @@ def test_small_data_warns_and_works():
 
 
 def test_capped_members_are_reported_and_certified():
-    """No warning: a member short of the optimum is just another classifier."""
+    """If all are: a member short of the optimum is just another classifier."""
     X, y = noisy_rings(np.random.default_rng(31), 200)
-    clf = fitted(X, y, Cs=[100.0, 1000.0], max_iter_per_C=1, tol=1e-8, prior="uniform")
-    assert clf.capped_.all() and (clf.n_iter_ == 150).all()
+    options = {"max_iter_per_C": 1, "tol": 1e-8, "prior": "uniform"}
+    with pytest.warns(ConvergenceWarning, match=r"max_iter_per_C ended the solver"):
+        clf = fitted(X, y, Cs=[100.0, 1000.0], **options)
+    assert clf.capped_.all() and (clf.n_iter_ == 140).all()
     assert clf.certified_ and clf.vote_bound_ < 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        some = fitted(X, y, Cs=[1e-2, 1e3], **{**options, "tol": 1e-2})
+    assert some.capped_.any() and not some.capped_.all()

@@ -110,6 +110,13 @@ def check_rows(rows, *, in_search=False):
         )
     if n > _LARGEST_STUDIED and not in_search:
         warn_of_size(n)
+    dominated = rows.prepare("outliers", rows.table.dominated_columns)
+    if dominated and not in_search:
+        warn_user(
+            f"One row holds nearly all of the variance of the columns {dominated}: an "
+            "outlier, or a number that stands for a missing one? Fits on parts without "
+            "it differ from the fit on all rows, and so does their error."
+        )
     if rows.groups is None:
         share = rows.prepare("copies", lambda: rows.table.share_of_copies(rows.targets))
         if share > _MANY_COPIES:
@@ -172,11 +179,11 @@ def estimate_pair(estimators, rows, loss, options, fit_params):
     check_rows(rows)
     [(schemes, _)] = _by_scheme([loss], rows, options).items()
     return _try_in_turn(
+        rows,
+        options,
         schemes,
-        lambda scheme: [
-            _by_plan(e, rows, [loss], options, fit_params, scheme, schemes[0])[
-                loss.name
-            ]
+        lambda plan, wanted: [
+            _by_plan(e, rows, [loss], options, fit_params, plan, wanted)[loss.name]
             for e in estimators
         ],
     )
@@ -208,22 +215,30 @@ def _by_scheme(losses, rows, options):
 
 def _first_that_fits(estimator, rows, losses, options, fit_params, schemes):
     return _try_in_turn(
+        rows,
+        options,
         schemes,
-        lambda scheme: _by_plan(
-            estimator, rows, losses, options, fit_params, scheme, schemes[0]
+        lambda plan, wanted: _by_plan(
+            estimator, rows, losses, options, fit_params, plan, wanted
         ),
     )
 
 
-def _try_in_turn(schemes, attempt):
-    """Return what the first scheme gives that does not fail.
+def _try_in_turn(rows, options, schemes, attempt):
+    """Return what the first scheme gives whose fits do not fail.
 
     Halves may be too few rows for an estimator: for its neighbours, or its own folds.
     """
-    first = None
+    wanted = SCHEMES[schemes[0]]
+    plan, first = _plan(rows, options, schemes[0]), None
     for scheme in schemes:
+        if first is not None:
+            try:
+                plan = _plan(rows, options, scheme)
+            except ValueError:
+                break
         try:
-            return attempt(scheme)
+            return attempt(plan, wanted)
         except Exception as error:
             first = first or error
     raise first
@@ -243,9 +258,8 @@ def _plan(rows, options, scheme):
     )
 
 
-def _by_plan(estimator, rows, losses, options, fit_params, scheme, wanted):
-    """Return estimates from the fits of one scheme."""
-    plan = _plan(rows, options, scheme)
+def _by_plan(estimator, rows, losses, options, fit_params, plan, wanted):
+    """Return estimates from the fits of a plan, where one of a scheme was wanted."""
     held_out = fit_parts(
         estimator, rows, plan, losses, rows.fit_params(fit_params),
         keep=options.keep_predictions,
@@ -253,8 +267,8 @@ def _by_plan(estimator, rows, losses, options, fit_params, scheme, wanted):
     method = plan.scheme.name
     if options.n_repeats > 1:
         method = f"{options.n_repeats} x {method}"
-    if scheme != wanted:
-        method += f"; not fitted on parts of {SCHEMES[wanted].name}"
+    if plan.scheme is not wanted:
+        method += f"; not fitted on parts of {wanted.name}"
     base = BolsteredEstimate(
         error=np.nan, resubstitution=np.nan, increment=np.nan, standard_error=np.nan,
         integration_error=0.0, components={}, method=f"auto ({method})", kernel="none",
@@ -306,7 +320,7 @@ def _of_losses(loss, losses, rows, base, *, frequencies=None, ratio=1.0):
         spread = np.nan
     return replace(
         base, error=error, standard_error=spread, components=components,
-        loss=loss.name, losses=losses,
+        loss=loss.name, losses=losses, is_proportion=loss.kind == "zero_one",
     )  # fmt: skip
 
 
