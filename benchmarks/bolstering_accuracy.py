@@ -987,12 +987,61 @@ def summarize_times(times, sizes, classification):
     return "\n".join(lines)
 
 
+def report_times(options, begin):
+    """Time, and publish the section on times."""
+    sizes, repeats = ((40, 100), 1) if options.quick else (TIMED, 11)
+    times = {
+        True: run_times(FIRST | SECOND, True, sizes, repeats, begin),
+        False: run_times(REGRESSORS | MORE_REGRESSORS, False, sizes, repeats, begin),
+    }
+    summaries = "\n".join(
+        summarize_times(times[kind], sizes, kind) for kind in (True, False)
+    )
+    text = (
+        "## Error estimates: time\n\n"
+        "Of `bolstered_val_score(est, X, y)` as a share of "
+        "`cross_val_score(est, X, y, cv=10)`, its milliseconds, and as a multiple of "
+        "one fit and one prediction of the same rows; d = 10.\n\n"
+        f"{summaries}\n\n"
+        f"{describe_times(times[True], sizes, '6')}\n\n"
+        f"{describe_times(times[False], sizes, '4')}"
+    )
+    publish("bolstering-times", text, quick=options.quick)
+
+
+def report_accuracy(options, begin):
+    """Run the panels, and publish the section on accuracy."""
+    old = None if options.old is None else OldDefault(options.old)
+    panels = make_panels(options.quick)
+    cells, sections = {}, []
+    for letter, panel in panels.items():
+        found = cells[letter] = run_panel(letter, panel, begin, old)
+        sections.append(
+            f"### Panel {letter}: {panel.title} ({len(found)} cells, "
+            f"{panel.n_samples} samples each)\n\n"
+            f"{', '.join(panel.learners)} on {', '.join(panel.names)}, n = "
+            f"{', '.join(map(str, panel.sizes))}.\n\n"
+            f"{describe_estimators(found)}\n\n"
+            "RMSE of the default / of cv10 = ratio, means over cells:\n\n"
+            f"{describe_learners(found)}\n\n{describe_losses(found)}"
+        )
+    text = (
+        "## Error estimates: accuracy and intervals\n\n"
+        "The default of `bolstered_val_score(est, X, y)` and other estimators of the "
+        "error of a fit on n rows, beside 10-fold cross-validation (cv10). Panels, "
+        "protocol and columns are described in the script. ± are standard errors over "
+        "samples, of fixed data sets.\n\n"
+        f"{summarize_accuracy(panels, cells)}\n\n" + "\n\n".join(sections)
+    )
+    publish("bolstering-accuracy", text, quick=options.quick)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="under a minute")
     parser.add_argument("--old", type=Path, help="checkout of version 0.1")
+    parser.add_argument("--part", choices=["times", "accuracy", "both"], default="both")
     options = parser.parse_args()
-    old = None if options.old is None else OldDefault(options.old)
     if not options.quick:
         require_keel()
     for message in (
@@ -1010,45 +1059,11 @@ def main():
     ):
         warnings.filterwarnings("ignore", message=message)
     begin = time.perf_counter()
-    panels = make_panels(options.quick)
-    sizes, repeats = ((40, 100), 1) if options.quick else (TIMED, 11)
-    classifiers, regressors = FIRST | SECOND, REGRESSORS | MORE_REGRESSORS
-    cells, sections = {}, []
     # Times first, before memory is fragmented.
-    times = {
-        True: run_times(classifiers, True, sizes, repeats, begin),
-        False: run_times(regressors, False, sizes, repeats, begin),
-    }
-    for letter, panel in panels.items():
-        found = cells[letter] = run_panel(letter, panel, begin, old)
-        sections.append(
-            f"### Panel {letter}: {panel.title} ({len(found)} cells, "
-            f"{panel.n_samples} samples each, forests {panel.n_samples_forest})\n\n"
-            f"{', '.join(panel.learners)} on {', '.join(panel.names)}, n = "
-            f"{', '.join(map(str, panel.sizes))}.\n\n"
-            f"{describe_estimators(found)}\n\n"
-            "RMSE of the default / of cv10 = ratio, means over cells:\n\n"
-            f"{describe_learners(found)}\n\n{describe_losses(found)}"
-        )
-    summaries = "\n".join(
-        summarize_times(times[kind], sizes, kind) for kind in (True, False)
-    )
-    text = (
-        "## Bolstering: accuracy and time\n\n"
-        '`bolstered_val_score(est, X, y)` ("default") and other estimators of the '
-        "error of a fit on n rows, beside 10-fold cross-validation (cv10). Panels, "
-        "protocol and columns are described in the script. ± are standard errors over "
-        "samples, of fixed data sets.\n\n"
-        f"{summarize_accuracy(panels, cells)}\n{summaries}\n\n"
-        + "\n\n".join(sections)
-        + "\n\n### Times\n\nOf `bolstered_val_score(est, X, y)` as a share of "
-        "`cross_val_score(est, X, y, cv=10)`, its milliseconds, and as a multiple of "
-        "one fit and one prediction of the same rows; d = 10. fits: of the default "
-        "(6 parts in classification, 4 in regression).\n\n"
-        f"{describe_times(times[True], sizes, '6')}\n\n"
-        f"{describe_times(times[False], sizes, '4')}"
-    )
-    publish("bolstering-accuracy", text, quick=options.quick)
+    if options.part != "accuracy":
+        report_times(options, begin)
+    if options.part != "times":
+        report_accuracy(options, begin)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def _targets(kind, X, rng, noise=1.0, n_classes=2):
         if n_classes == 2:
             return (signal + noise * rng.logistic(size=n) > 0.0).astype(int)
         angles = 2.0 * np.pi * np.arange(n_classes) / n_classes
-        scores = 3.0 * X[:, :2] @ np.array([np.cos(angles), np.sin(angles)])
+        scores = 8.0 * X[:, :2] @ np.array([np.cos(angles), np.sin(angles)])
         return (scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
     if kind == "ordinal":
         return np.digitize(signal + noise * rng.logistic(size=n), [-2.0, 0.0, 2.0])
@@ -546,6 +546,12 @@ RULES = {
             "copies": Says("copies|repeat"),
         }.items()
     },
+    # What was never seen has no probability: an error names it, and `categories`.
+    ("MultinomialSMP", None): Either((AsGood(), Says("unknown categories"))),
+    # A part of the rows that certifies is one of the law that they come from; numbers
+    # that count the rows are another one for new rows.
+    ("PACBayesSVMEnsemble", "odd columns"): AsGood(1.15, 0.04),
+    ("PACBayesEnsembleClassifier", "odd columns"): AsGood(1.15, 0.04),
     # A copy of a row, or another order, is no other information for a batch method.
     **{
         (name, "sorted"): Same()
@@ -566,7 +572,46 @@ RULES = {
 
 # (estimator, situation) -> topic that has to mend it, and what is seen. Strict: what is
 # mended has to be taken out.
-KNOWN_FAILURES: dict = {}
+KNOWN_FAILURES: dict = {
+    ("BaumWelchHMM", "bad row"): ("hmm", "one row takes a state for itself"),
+    ("BaumWelchHMM", "sentinel"): ("hmm", "one row takes a state for itself"),
+    ("EarlyStoppedKernelBoost", "sentinel"): (
+        "kernel_boost", "distances lose their digits: 'not positive semidefinite'",
+    ),
+    ("EarlyStoppedKernelBoostClassifier", "sentinel"): (
+        "kernel_boost", "distances lose their digits: 'not positive semidefinite'",
+    ),
+    ("EarlyStoppedKernelBoost", "odd columns"): (
+        "kernel_boost", "one width for all features: a column of numbers decides",
+    ),
+    ("EarlyStoppedKernelBoostClassifier", "odd columns"): (
+        "kernel_boost", "one width for all features: a column of numbers decides",
+    ),
+    ("EarlyStoppedKernelBoostClassifier", "units"): (
+        "kernel_boost", "one width for all features: the largest unit decides",
+    ),
+    ("EarlyStoppedKernelBoostClassifier", "copies"): (
+        "kernel_boost", "leave-one-out leaves copies in: stops too late",
+    ),
+    ("FenchelYoungOnlineOrdinalClassifier", "wide"): (
+        "fenchel_young", "levels are learnt later than by a fit of all rows",
+    ),
+    ("FenchelYoungOnlineOrdinalClassifier", "sorted"): (
+        "fenchel_young", "the last levels of the stream are remembered best",
+    ),
+    ("KernelRidgeSMP", "sentinel"): (
+        "smp", "one row moves the intercept of a kernel without one",
+    ),
+    ("SMPLogisticRegressionCV", "copies"): (
+        "smp", "leave-one-out leaves copies in: penalties too small",
+    ),
+    ("PACBayesSVMEnsemble", "copies"): (
+        "pac_bayes", "certification rows are copies of training rows, in silence",
+    ),
+    ("PACBayesEnsembleClassifier", "copies"): (
+        "pac_bayes", "certification rows are copies of training rows, in silence",
+    ),
+}  # fmt: skip
 
 
 def rule_for(name, kind, situation):
@@ -660,7 +705,11 @@ def _run_once(name, estimator, kind, rule, situation, n, seed):
     if model is None:
         return record
     by_probability = name not in BY_LABEL
-    record["losses"] = _quiet(losses, kind, model, data, by_probability)
+    try:
+        record["losses"] = _quiet(losses, kind, model, data, by_probability)
+    except ValueError as error:
+        record["said"].append(f"ValueError: {error}")
+        return record
     if _wants(rule, Same):
         plain = SITUATIONS["plain"].make(kind, n, _n_test(rule), rng())
         base, _ = _fit(clone(estimator), plain)

@@ -1245,7 +1245,7 @@ def test_repeated_rows_with_other_targets():
         warnings.simplefilter("error")
         estimate(fitted(TREE, X, y), X, y)
     # Four rows each, of labels 0, 1, 0, 1: half of them repeat another.
-    X, y = np.repeat(X[:20:2], 4, axis=0), np.tile([0, 1], 20)
+    X, y = np.repeat(X[:24:2], 4, axis=0), np.tile([0, 1], 24)
     with pytest.warns(UserWarning, match="50% of the rows repeat"):
         estimate(fitted(TREE, X, y), X, y)
 

@@ -1,6 +1,8 @@
 """Data with a known law for the tests of certified ensembles."""
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 
 
 def twonorm(rng, n, d=5):
@@ -21,3 +23,50 @@ def blobs(rng, n, n_classes=4, d=3, spread=1.5):
     y = np.arange(n) % n_classes
     centres = np.random.RandomState(0).normal(size=(n_classes, d)) * spread
     return rng.normal(size=(n, d)) + centres[y], y
+
+
+class Echo(ClassifierMixin, BaseEstimator):
+    """Predicts what a column of X says: class codes, and a decision if there is one.
+
+    Parameters
+    ----------
+    labels : list
+        The classes.
+    column : int
+        Column of the codes.
+    decision : int or None
+        Column of the decision values, of as many as there are classes, or one for two.
+    """
+
+    def __init__(self, labels=(0, 1), column=0, decision=None):
+        self.labels = labels
+        self.column = column
+        self.decision = decision
+
+    def fit(self, X=None, y=None):
+        self.classes_ = np.unique(self.labels)
+        return self
+
+    def predict(self, X):
+        return self.classes_[np.asarray(X)[:, self.column].astype(int)]
+
+    def _decision(self, X):
+        k = len(self.classes_)
+        if k == 2:
+            return np.asarray(X)[:, self.decision]
+        return np.asarray(X)[:, self.decision : self.decision + k]
+
+    @property
+    def decision_function(self):
+        if self.decision is None:
+            raise AttributeError("no decision values")
+        return self._decision
+
+
+def frozen_vote(votes, labels=(0, 1)):
+    """Return rows and frozen members of which the h-th predicts votes[:, h]."""
+    votes = np.asarray(votes)
+    members = [
+        FrozenEstimator(Echo(labels, column).fit()) for column in range(votes.shape[1])
+    ]
+    return votes.astype(float), members
