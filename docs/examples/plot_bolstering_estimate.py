@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from skbounds import BolsteredEstimateDisplay, BolsteredScorer
+from skbounds import BolsteredEstimateDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(
@@ -35,7 +35,6 @@ for ax, (name, learner) in zip(axes, learners.items(), strict=True):
         learner,
         X_train,
         y_train,
-        scorer=BolsteredScorer(categorical_features=[]),
         X_test=X_test,
         y_test=y_test,
         ax=ax,
@@ -43,18 +42,17 @@ for ax, (name, learner) in zip(axes, learners.items(), strict=True):
     ax.get_legend().remove()  # one for both
     found = display.estimate
     ax.set_title(
-        f"{name}: {found.n_fits} fits beside the one on all rows, "
-        f"{found.n_evaluations} rows predicted"
+        f"{name}: {found.n_fits} fits on halves, {found.n_evaluations} rows predicted"
     )
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
 plt.show()
 
 # %%
 # The training error (filled) is far too small for the tree, which makes no mistake on
-# its own rows. The open marks are the ingredients: errors of two clones on the halves
-# of the rows that they have not seen, at the rows and at moved ones; errors of the fit
-# at hand at moved rows; and the labels of the nearest other rows. Their centre draws
-# the held-out error towards itself, by at most one standard error. The standard error
-# bar is that of the held-out part, and the one of cross-validation comes from the
-# spread between folds, of five rows each: a fold has no mistake or one, which are the
-# small orange bars.
+# its own rows. The open marks are the ingredients: the error of six clones, each fitted
+# to a half, on the rows that they have not seen, every row three times; and the error
+# of predictions of the same frequencies that have nothing to do with the labels. The
+# first is a little too high, as the halves are smaller than the whole, and the further
+# it is from the second the more is taken off. The bar is the 90 % interval. The one of
+# cross-validation comes from the spread between folds, of five rows each: a fold has no
+# mistake or one or two, which are the small orange bars.

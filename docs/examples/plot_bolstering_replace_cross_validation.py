@@ -54,10 +54,8 @@ learners = {
 
 
 def bolster(**options):
-    """Return a method: the bolstered score. All features here are measurements."""
-    return lambda model, X, y: bolstered_val_score(
-        model, X, y, categorical_features=[], **options
-    )
+    """Return a method: the estimated score."""
+    return lambda model, X, y: bolstered_val_score(model, X, y, **options)
 
 
 def cross_validate(n_folds):
@@ -68,8 +66,9 @@ def cross_validate(n_folds):
 
 methods = {
     "bolstered_val_score": bolster(),
-    "one fit, method='x'": bolster(method="x"),
-    "resubstitution": bolster(method="resub"),
+    # All features here are measurements.
+    "one fit, method='x'": bolster(method="x", categorical_features=[]),
+    "resubstitution": bolster(method="resub", categorical_features=[]),
     "5-fold cross-validation": cross_validate(5),
     "10-fold cross-validation": cross_validate(10),
 }
@@ -156,9 +155,7 @@ grids = {
 }
 folds = StratifiedKFold(10, shuffle=True, random_state=0)
 searches = {
-    "BolsteredSearchCV": lambda model, grid: BolsteredSearchCV(
-        model, grid, categorical_features=[]
-    ),
+    "BolsteredSearchCV": BolsteredSearchCV,
     "BolsteredSearchCV(method='x')": lambda model, grid: BolsteredSearchCV(
         model, grid, method="x", categorical_features=[]
     ),

@@ -11,13 +11,11 @@ from skbounds.bolstering._scorer import BolsteredScorer
 
 _NAMES = {
     "hold_out": "held out",
-    "neighbor_labels": "labels of neighbours",
-    "moved_hold_out": "moved and held out",
-    "bolstered": "moved",
+    "no_information": "no information",
     "x": "moved features",
     "xy": "moved features and target",
-    "center": "centre",
 }
+_LEVEL = 0.9
 
 
 class BolsteredEstimateDisplay:
@@ -154,9 +152,10 @@ class BolsteredEstimateDisplay:
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         found = self.estimate
-        held_out = "hold_out" in found.components
-        rows = ["resubstitution"]
-        ax.plot(found.resubstitution, 0, "o", color="tab:gray")
+        rows = []
+        if np.isfinite(found.resubstitution):
+            ax.plot(found.resubstitution, 0, "o", color="tab:gray")
+            rows.append("resubstitution")
         parts = {
             _NAMES[name]: value
             for name, value in found.components.items()
@@ -166,21 +165,27 @@ class BolsteredEstimateDisplay:
             ax.plot(value, len(rows), "o", color="tab:gray", fillstyle="none")
             rows.append(name)
         at = len(rows)
-        # The arrow is the increment.
-        ax.annotate(
-            "",
-            xy=(found.error, at),
-            xytext=(found.resubstitution, at),
-            arrowprops={"arrowstyle": "->", "color": "tab:blue", "alpha": 0.5},
-        )
+        if np.isfinite(found.resubstitution):
+            # The arrow is the increment.
+            ax.annotate(
+                "",
+                xy=(found.error, at),
+                xytext=(found.resubstitution, at),
+                arrowprops={"arrowstyle": "->", "color": "tab:blue", "alpha": 0.5},
+            )
+        label, limits = found.method, None
+        if found.losses is not None and np.isfinite(found.standard_error):
+            low, high = found.interval(_LEVEL)
+            limits = [[found.error - low], [high - found.error]]
+            label += f" ({_LEVEL:.0%} interval)"
         ax.errorbar(
             found.error,
             at,
-            xerr=found.standard_error if held_out else None,
+            xerr=limits,
             fmt="o",
             color="tab:blue",
             capsize=4,
-            label=found.method + (" (one standard error)" if held_out else ""),
+            label=label,
         )
         if found.integration_error > 0.0:
             ax.errorbar(

@@ -1,4 +1,4 @@
-"""The bolstered estimates' part of the tour."""
+"""The error estimates' part of the tour."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _N_ROWS = 100
 
 
 def _problem(task: Task):
-    """Return a model, few training rows and the columns not to be moved."""
+    """Return a model and few training rows."""
     model = make_pipeline(
         task.preprocess,
         # Centring would make sparse one-hot columns dense.
@@ -33,37 +33,20 @@ def _problem(task: Task):
     y = task.y_train
     rng = np.random.default_rng(0)
     kept = rng.permutation(len(y))[:_N_ROWS]
-    classes, counts = np.unique(y[kept], return_counts=True)
-    # The folds need four rows of each class.
-    rare = classes[counts < 4]
-    kept = np.union1d(kept, np.flatnonzero(np.isin(y, rare)))
     X = task.X_train
-    X = X.iloc[kept] if hasattr(X, "iloc") else X[kept]
-    return model, X, y[kept], _unmovable(X)
-
-
-def _unmovable(X):
-    """Return the numbers of columns with texts or with missing values."""
-    columns = np.asarray(X, dtype=object).T
-    return [
-        k
-        for k, column in enumerate(columns)
-        if any(isinstance(v, str) or v is None or v != v for v in column)
-    ]
+    return model, X.iloc[kept] if hasattr(X, "iloc") else X[kept], y[kept]
 
 
 def _run(task: Task) -> Result:
-    model, X, y, fixed = _problem(task)
+    model, X, y = _problem(task)
     test_error = 1.0 - model.fit(X, y).score(task.X_test, task.y_test)
     estimators = {
-        "bolstered_val_score": lambda: bolstered_val_score(
-            model, X, y, categorical_features=fixed
-        ),
+        "bolstered_val_score": lambda: bolstered_val_score(model, X, y),
         "cross_val_score, 10 folds": lambda: cross_val_score(model, X, y, cv=10),
     }
     rows = []
     with warnings.catch_warnings():
-        # Columns of categories, and classes of fewer than 10 rows.
+        # Rows of a table that repeat, and classes of fewer than 10 rows.
         warnings.simplefilter("ignore", UserWarning)
         for name, estimate in estimators.items():
             seconds = np.inf
@@ -78,29 +61,29 @@ def _run(task: Task) -> Result:
                     "seconds": seconds,
                 }
             )
-        found = BolsteredScorer(categorical_features=fixed).estimate(model, X, y)
+        found = BolsteredScorer().estimate(model, X, y)
+    low, high = found.interval(0.9)
     guarantee = (
         f"none; {len(y)} rows say that an SVC errs on {found.error:.1%} of new rows, "
-        f"with a standard error of about {found.standard_error:.1%}; on "
+        f"with an approximate 90 % interval from {low:.1%} to {high:.1%}; on "
         f"{len(task.y_test)} test rows it errs on {test_error:.1%}."
     )
     numbers = {
         "estimated_error": found.error,
-        "standard_error": found.standard_error,
+        "interval_90": [low, high],
         "test_error": float(test_error),
     }
     return Result(rows, guarantee, numbers)
 
 
 def _plot(task: Task, ax) -> None:
-    model, X, y, fixed = _problem(task)
+    model, X, y = _problem(task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         BolsteredEstimateDisplay.from_estimator(
             model,
             X,
             y,
-            scorer=BolsteredScorer(categorical_features=fixed),
             X_test=task.X_test,
             y_test=task.y_test,
             ax=ax,

@@ -234,7 +234,7 @@ def test_hoeffding_bentkus_with_whole_numbers_of_errors():
     for k in range(101):
         limit = hoeffding_bentkus_limit(k / 100, 100, 0.05)
         assert_allclose(limit, ref.hoeffding_bentkus(k / 100, 100, 0.05), rtol=1e-7)
-        assert limit >= ref.exact_tail(k, 100, 0.05)
+        assert limit >= ref.exact_tail(k, 100, 0.05) * (1.0 - 1e-12)
 
 
 COSTS = {

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
 
 
 def twonorm(rng, n, d=5):
@@ -50,17 +51,12 @@ class Echo(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         return self.classes_[np.asarray(X)[:, self.column].astype(int)]
 
-    def _decision(self, X):
+    @available_if(lambda self: self.decision is not None)
+    def decision_function(self, X):
         k = len(self.classes_)
         if k == 2:
             return np.asarray(X)[:, self.decision]
         return np.asarray(X)[:, self.decision : self.decision + k]
-
-    @property
-    def decision_function(self):
-        if self.decision is None:
-            raise AttributeError("no decision values")
-        return self._decision
 
 
 def frozen_vote(votes, labels=(0, 1)):
