@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, softmax
 
 # What is left of a score or probability on the wrong side of the vote.
 _SLIVER = 1e-6
 # Part of the averaged decisions in the scores of several classes.
 _FINE = 1e-3
 _MAX_ITER = 100
+# Range of the log of a temperature's reciprocal, in units of the decisions' range.
+_LOG_SLOPES = (-6.0, 6.0)
 # Fewer held-out rows calibrate nothing.
 LEAST_ROWS = 10
 # A share of the vote counts as seen on at most so many rows.
@@ -20,20 +23,36 @@ _MOST_TRIALS = 20
 
 @dataclass(frozen=True)
 class Platt:
-    """Probabilities sigmoid(slope f + offset) of decision values, class by class.
+    """Probabilities sigmoid(slope f + offset) of the second of two classes.
 
     Attributes
     ----------
-    slope, offset : ndarray of shape (n_columns,)
-        One column for two classes, otherwise one per class.
+    slope, offset : float
     """
 
-    slope: np.ndarray
-    offset: np.ndarray
+    slope: float
+    offset: float
 
     def __call__(self, decision):
-        """Return probabilities of the columns, for decisions (n, n_columns)."""
-        return expit(self.slope * decision + self.offset)
+        """Return probabilities (n, 2), for decisions (n, 1)."""
+        one = expit(self.slope * decision[:, 0] + self.offset)
+        return np.column_stack([1.0 - one, one])
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Probabilities softmax(slope f) of several classes.
+
+    Attributes
+    ----------
+    slope : float
+    """
+
+    slope: float
+
+    def __call__(self, decision):
+        """Return probabilities, for decisions (n, n_classes)."""
+        return softmax(self.slope * decision, axis=1)
 
 
 def fit_platt(decision: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
@@ -84,7 +103,34 @@ def fit_platt(decision: np.ndarray, positive: np.ndarray) -> tuple[float, float]
     return float(slope), float(at[1] - slope * center)
 
 
-def fit_calibration(decision, truth) -> Platt | None:
+def fit_temperature(decision, truth) -> float:
+    """Return the slope by maximum likelihood, on targets smoothed as Platt's.
+
+    One number for all classes keeps their order and cannot follow single rows.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n, n_classes)
+    truth : ndarray of int of shape (n,)
+    """
+    n_classes = decision.shape[1]
+    counts = np.bincount(truth, minlength=n_classes)[truth]
+    own = (counts + 1.0) / (counts + 2.0)
+    target = np.repeat(((1.0 - own) / (n_classes - 1))[:, None], n_classes, axis=1)
+    target[np.arange(len(truth)), truth] = own
+    spread = np.ptp(decision, axis=1).mean()
+    if not spread > 0.0:
+        return 0.0
+
+    def loss(log_slope):
+        shares = log_softmax(np.exp(log_slope) / spread * decision, axis=1)
+        return -np.sum(target * shares)
+
+    found = minimize_scalar(loss, bounds=_LOG_SLOPES, method="bounded")
+    return float(np.exp(found.x) / spread)
+
+
+def fit_calibration(decision, truth) -> Platt | Temperature | None:
     """Return the calibration of held-out decisions, or None with too few rows.
 
     Parameters
@@ -96,12 +142,9 @@ def fit_calibration(decision, truth) -> Platt | None:
     """
     if len(truth) < LEAST_ROWS:
         return None
-    labels = [1] if decision.shape[1] == 1 else range(decision.shape[1])
-    found = [
-        fit_platt(column, truth == label)
-        for column, label in zip(decision.T, labels, strict=True)
-    ]
-    return Platt(*np.array(found).T)
+    if decision.shape[1] == 1:
+        return Platt(*fit_platt(decision[:, 0], truth == 1))
+    return Temperature(fit_temperature(decision, truth))
 
 
 def side_decision(decision, voted_one):

@@ -116,11 +116,12 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     def predict_proba(self, X):
         """Return probabilities of the classes.
 
-        The members' mean decision values, calibrated by Platt's method on rows held out
-        in the inner folds, and moved to the side of the vote where they contradict it,
-        so that `predict` has the largest probability. Where there is nothing to
-        calibrate on, the shares of the vote, as if seen on at most 20 rows. They are
-        not certified; with ``posterior="prior"`` no certification row entered them.
+        The members' mean decision values, calibrated on rows held out in the inner
+        folds (by Platt's method, for several classes by one temperature), and moved to
+        the side of the vote where they contradict it, so that `predict` has the largest
+        probability. Where there is nothing to calibrate on, the shares of the vote, as
+        if seen on at most 20 rows. They are not certified; with ``posterior="prior"``
+        no certification row entered them.
 
         Parameters
         ----------
@@ -143,16 +144,12 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             proba = smoothed_shares(part / part.sum(axis=1, keepdims=True),
                                     self._n_voting_rows_)  # fmt: skip
         elif len(trained) == 2:
-            one = side_probability(
-                self._calibration_(average)[:, 0], voted == trained[1]
-            )
+            one = self._calibration_(average)[:, 1]
+            one = side_probability(one, voted == trained[1])
             proba = np.column_stack([1.0 - one, one])
         else:
             proba = self._calibration_(average)
-            proba = lead(
-                proba / proba.sum(axis=1, keepdims=True),
-                np.searchsorted(trained, voted),
-            )
+            proba = lead(proba, np.searchsorted(trained, voted))
             proba /= proba.sum(axis=1, keepdims=True)
         if len(trained) == len(self.classes_):
             return proba
