@@ -7,8 +7,7 @@ from numbers import Real
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import xlogy
-from scipy.stats import binom
+from scipy.special import gammaln, logsumexp, xlogy
 
 from skbounds.pac_bayes._bounds import (
     as_scalar,
@@ -48,6 +47,8 @@ def renyi_constant(n_samples, distance, order):
     -------
     constant : float
         I(m). For order 2 that of `chi2_constant`, up to the search for the supremum.
+        Very near order 1 it may be less than the smallest float, and is then 0;
+        `renyi_bound` uses its logarithm.
 
     See Also
     --------
@@ -59,9 +60,14 @@ def renyi_constant(n_samples, distance, order):
     >>> bool(abs(renyi_constant(200, "kl", 2.0) / chi2_constant(200, "kl") - 1) < 1e-6)
     True
     """
+    return float(np.exp(_log_constant(n_samples, distance, order)))
+
+
+def _log_constant(n_samples, distance, order):
     if distance not in _DISTANCES:
         raise ValueError(f"distance must be one of {_DISTANCES}; got {distance!r}.")
-    return _largest_moment(check_n_samples(n_samples), distance, _check_order(order))
+    m, order = check_n_samples(n_samples), _check_order(order)
+    return _log_largest_moment(m, distance, order)
 
 
 def _check_order(order):
@@ -71,35 +77,41 @@ def _check_order(order):
 
 
 @lru_cache(maxsize=256)
-def _largest_moment(m, distance, order):
+def _log_largest_moment(m, distance, order):
+    """Return log I(m): of orders near 1 the moments are below the smallest float."""
     power = order / (order - 1.0)
+    k = np.arange(m + 1.0)
+    q = k / m
+    log_choose = gammaln(m + 1.0) - gammaln(k + 1.0) - gammaln(m - k + 1.0)
+    neg_entropy = xlogy(q, q) + xlogy(1.0 - q, 1.0 - q)
 
-    def moment(risk):
-        # All counts that matter: the others have less than rounding together.
-        low, high = binom.ppf(1e-280, m, risk), binom.isf(1e-280, m, risk)
-        k = np.arange(max(low - 1, 0), min(high + 2, m) + 1)
-        q = k / m
+    def log_moment(log_risk):
+        risk, log_rest = np.exp(log_risk), np.log1p(-np.exp(log_risk))
         if distance == "kl":
-            gap = (
-                xlogy(q, q) - xlogy(q, risk) + xlogy(1.0 - q, 1.0 - q)
-                - xlogy(1.0 - q, 1.0 - risk)
-            )  # fmt: skip
-            gap = np.maximum(gap, 0.0)
+            gap = neg_entropy - q * log_risk - (1.0 - q) * log_rest
         else:
             gap = np.abs(q - risk) ** (1.0 if distance == "linear" else 2.0)
-        return float(np.sum(binom.pmf(k, m, risk) * gap**power))
+        with np.errstate(divide="ignore"):
+            terms = power * np.log(np.maximum(gap, 0.0))
+        return logsumexp(log_choose + k * log_risk + (m - k) * log_rest + terms)
 
-    # Symmetric in risk and 1 - risk; the supremum may be at risks of order 1 / m.
+    # Symmetric in risk and 1 - risk. A count of one at the risk r contributes about
+    # m r log(1 / (m r))^power / m^power, which is largest at log(1 / (m r)) = power.
+    lowest = -2.0 * power - 10.0 - np.log(m)
     grid = np.unique(
-        np.r_[np.geomspace(1e-3 / m, 0.5, _GRID), np.linspace(0.01, 0.5, 65)]
+        np.r_[
+            np.linspace(lowest, np.log(0.5), _GRID),
+            np.log(np.geomspace(1e-3 / m, 0.5, _GRID)),
+            np.log(np.linspace(0.01, 0.5, 65)),
+        ]
     )
-    values = np.array([moment(risk) for risk in grid])
+    values = np.array([log_moment(log_risk) for log_risk in grid])
     best = values.argmax()
     bracket = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimize_scalar(lambda r: -moment(r), bounds=bracket, method="bounded",
-                            options={"xatol": 1e-10 / m})  # fmt: skip
+    found = minimize_scalar(lambda t: -log_moment(t), bounds=bracket, method="bounded",
+                            options={"xatol": 1e-9})  # fmt: skip
     # Against what the search may have missed.
-    return float(max(-found.fun, values[best]) * (1.0 + 1e-9))
+    return float(max(-found.fun, values[best]) + 1e-9)
 
 
 def renyi_bound(posterior, risks, n_samples, *, order, delta, distance, prior=None):
@@ -166,12 +178,15 @@ def renyi_bound(posterior, risks, n_samples, *, order, delta, distance, prior=No
     n_members = risks.shape[-1]
     posterior = check_probabilities("posterior", posterior, n_members)
     prior = check_prior(prior, n_members)
-    moment = renyi_constant(n_samples, distance, order) / check_delta(delta)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        terms = np.where(posterior > 0.0, prior * (posterior / prior) ** order, 0.0)
-    spread = terms.sum(axis=-1) ** (1.0 / order)
+    log_moment = _log_constant(n_samples, distance, order) - np.log(check_delta(delta))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = order * np.log(posterior) - (order - 1.0) * np.log(prior)
+    # A member without posterior weight adds nothing, whatever its prior.
+    log_spread = logsumexp(np.where(posterior > 0.0, ratios, -np.inf), axis=-1) / order
     mean = np.minimum((posterior * risks).sum(axis=-1), 1.0)
-    mean, budget = np.broadcast_arrays(mean, spread * moment ** ((order - 1.0) / order))
+    log_budget = log_spread + (order - 1.0) / order * log_moment
+    with np.errstate(over="ignore"):
+        mean, budget = np.broadcast_arrays(mean, np.exp(log_budget))
     if distance == "linear":
         return as_scalar(mean + budget)
     if distance == "squared":

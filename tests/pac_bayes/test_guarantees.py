@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.datasets import make_classification, make_moons
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pac_bayes.toy import noisy_rings, twonorm
@@ -165,3 +170,76 @@ def test_bounds_of_independent_counts_hold():
         )
         assert np.sum(posterior @ risks > bound) <= allowed
         assert np.mean(bound) < 1.0
+
+
+@pytest.mark.parametrize("make", [twonorm, noisy_rings])
+@pytest.mark.parametrize(("divergence", "distance"), [("chi2", "kl"), ("kl", "kl")])
+def test_per_member_certificates_hold(make, divergence, distance):
+    """Gibbs, vote and the best member, where every member has a split of its own."""
+    failures = count_failures(
+        make,
+        lambda i: PACBayesSVMEnsemble(
+            Cs=6, scheme="per_member", prior="uniform", posterior="bound",
+            cert_size=0.5, divergence=divergence, distance=distance, random_state=i,
+        ),
+    )  # fmt: skip
+    assert (failures[:3] <= ALLOWED).all(), failures
+
+
+# ------------------------------------------------------------------- accuracy
+
+
+def sets(seed):
+    """Yield noisy problems: 500 rows to learn from, many to measure on."""
+    rng = np.random.default_rng(seed)
+    yield noisy_rings(rng, 4500)
+    yield noisy_rings(rng, 4500, d=8, noise=0.1)
+    yield twonorm(rng, 4500, d=10)
+    yield make_moons(4500, noise=0.4, random_state=seed)
+    for n_classes, n_informative in ((2, 8), (3, 6)):
+        yield make_classification(
+            4500, 12, n_informative=n_informative, n_redundant=2, flip_y=0.1,
+            n_classes=n_classes, n_clusters_per_class=2, random_state=seed,
+        )  # fmt: skip
+
+
+def mean_errors(members, seeds, kinds):
+    """Return the mean error of votes with several priors, and their mean bound."""
+    errors, bounds = [], []
+    for seed in seeds:
+        for X, y in sets(seed):
+            fits = [
+                PACBayesEnsembleClassifier(members, random_state=seed, **kind).fit(
+                    X[:500], y[:500]
+                )
+                for kind in kinds
+            ]
+            errors.append([np.mean(clf.predict(X[500:]) != y[500:]) for clf in fits])
+            bounds.append([clf.vote_bound_ for clf in fits])
+    return np.mean(errors, axis=0), np.mean(bounds, axis=0)
+
+
+KINDS = [{}, {"prior": "uniform"}, {"prior": "cv", "prior_eta": 1.0}]
+
+
+def test_stacked_weights_keep_trees():
+    """30 trees are best with equal weights: stacked ones are about as good."""
+    tree = DecisionTreeClassifier(splitter="random", max_features=0.5)
+    errors, bounds = mean_errors([tree] * 30, range(4), KINDS)
+    assert abs(errors[0] - errors[1]) <= 0.008
+    assert errors[0] <= errors[2] - 0.03
+    assert bounds[0] <= bounds[2] - 0.03
+
+
+def test_stacked_weights_drop_bad_learners():
+    """Twelve learners that differ: not worse than steep weights."""
+    members = [
+        LogisticRegression(C=0.01), LogisticRegression(), GaussianNB(),
+        LinearDiscriminantAnalysis(), SVC(), SVC(C=0.1), SVC(kernel="linear"),
+        KNeighborsClassifier(1), KNeighborsClassifier(15), DecisionTreeClassifier(),
+        DecisionTreeClassifier(max_depth=3), DummyClassifier(),
+    ]  # fmt: skip
+    errors, bounds = mean_errors(members, range(3), KINDS)
+    assert errors[0] <= errors[2] + 0.003
+    assert errors[0] <= errors[1] - 0.003
+    assert bounds[0] <= bounds[1]

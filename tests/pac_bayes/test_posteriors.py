@@ -11,7 +11,7 @@ from reference import pac_bayes as ref
 from scipy.special import softmax
 
 from pac_bayes.test_reference import INSTANCES, OPTIMA, POSTERIORS
-from skbounds.pac_bayes import optimal_posterior, pac_bayes_bound
+from skbounds.pac_bayes import _posteriors, optimal_posterior, pac_bayes_bound
 from skbounds.pac_bayes._certify import CATONI_GRID, catoni_constant, weigh_members
 from skbounds.pac_bayes._constants import LINEAR_KL_RATE
 from skbounds.pac_bayes._stacking import informed_prior
@@ -685,3 +685,66 @@ def test_a_constant_chosen_on_the_certification_part_is_paid_for():
         values.append(ref.bound(q, risks, m, share, "kl", "catoni", catoni_c=c))
     assert_allclose(evidence.risk_bound(0.05), min(values), rtol=1e-12)
     assert 0 < int(np.argmin(values)) < len(CATONI_GRID) - 1
+
+
+# ---------------------------------------------------------------- very many members
+
+
+def spread_risks(kind, n, rng):
+    """Sorted risks from 0: spread out, on a lattice, nearly all alike, two heaps."""
+    l = {
+        "uniform": lambda: rng.uniform(0, 0.7, size=n),
+        "lattice": lambda: rng.integers(0, 200, size=n) / 400,
+        "alike": lambda: rng.beta(0.05, 3, size=n),
+        "heaps": lambda: np.r_[rng.uniform(0, 1e-7, n // 2), 0.5 + rng.uniform(
+            0, 1e-7, n - n // 2)],
+    }[kind]()  # fmt: skip
+    l = np.sort(l) - l.min()
+    return l, rng.dirichlet(np.ones(n))
+
+
+@pytest.mark.parametrize("kind", ["uniform", "lattice", "alike", "heaps"])
+def test_sums_by_bins_are_direct_sums(kind):
+    """Whatever the rate: moments in narrow bins, or the members that count."""
+    l, p = spread_risks(kind, 30_000, np.random.default_rng(0))
+    beta = np.r_[0.0, np.geomspace(1e-6, 1e9, 90), 4096 * 0.05 / l[-1] * (1 + 1e-9)]
+    total, mean = _posteriors._Bins(l, p).moments(beta)
+    exact_l, exact_p = l.astype(np.longdouble), p.astype(np.longdouble)
+    for i, b in enumerate(beta):
+        weight = exact_p * np.exp(-np.longdouble(b) * exact_l)
+        assert_allclose(total[i], float(weight.sum()), rtol=3e-12)
+        expected = float((weight * exact_l).sum() / weight.sum())
+        assert_allclose(mean[i], expected, rtol=3e-12, atol=1e-15 * l[-1])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "lattice", "alike", "heaps"])
+@pytest.mark.parametrize("distance", ["squared", "kl", "lambda"])
+@pytest.mark.parametrize("m", [50, 3000])
+def test_search_over_bins_finds_the_same_posterior(monkeypatch, kind, distance, m):
+    """As the search over all members."""
+    l, p = spread_risks(kind, 3000, np.random.default_rng(1))
+    p[::7] = 0.0
+    p /= p.sum()
+    options = {"delta": 0.05, "divergence": "kl", "distance": distance, "prior": p}
+    risks = np.random.default_rng(2).permutation(l + 0.02)
+    q, value, gap = solve(risks, m, **options)
+    monkeypatch.setattr(_posteriors, "_MANY_MEMBERS", 40)
+    other, binned, binned_gap = solve(risks, m, **options)
+    assert_allclose(binned, value, rtol=1e-9)
+    assert_allclose(other, q, rtol=1e-3, atol=1e-9)
+    assert max(gap, binned_gap) <= 1e-6
+    # And the value is that of the posterior, as the reference has it.
+    assert_allclose(binned, pac_bayes_bound(other, risks, m, **options), rtol=1e-12)
+
+
+def test_a_hundred_thousand_members():
+    """Twice as many copies change nothing; the bound is not above the prior's."""
+    rng = np.random.default_rng(3)
+    risks = np.sort(rng.uniform(0.1, 0.5, size=50_000))
+    options = {"delta": 0.05, "divergence": "kl", "distance": "kl"}
+    q, value, _ = solve(risks, 400, **options)
+    twice, same, _ = solve(np.repeat(risks, 2), 400, **options)
+    assert_allclose(same, value, rtol=1e-10)
+    assert_allclose(twice.reshape(-1, 2).sum(axis=1), q, rtol=1e-3)
+    flat = np.full(50_000, 1 / 50_000)
+    assert value < pac_bayes_bound(flat, risks, 400, **options)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import votes as ref
-from scipy.special import expit, logit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import (
@@ -26,6 +27,7 @@ from skbounds.pac_bayes import PACBayesEnsembleClassifier, PACBayesSVMEnsemble
 from skbounds.pac_bayes._calibration import (
     fit_calibration,
     fit_platt,
+    fit_temperature,
     ranked_shares,
     side_decision,
     side_probability,
@@ -361,7 +363,9 @@ def test_outputs_of_several_classes_agree_very_far_away(scale):
 # ------------------------------------------------------------------- Platt
 
 
-@given(st.integers(4, 120), st.floats(0.1, 3.0), st.floats(-2, 2), st.integers(0, 10**6))
+@given(
+    st.integers(4, 120), st.floats(0.1, 3.0), st.floats(-2, 2), st.integers(0, 10**6)
+)
 def test_platt_is_that_of_the_definition(n, slope, offset, seed):
     """Slope and offset of the convex problem, in any scale."""
     rng = np.random.default_rng(seed)
@@ -480,24 +484,52 @@ def test_probabilities_of_svms_are_those_of_the_definition():
     assert_allclose(clf.predict_proba(fresh), expected, atol=1e-3)
 
 
-def test_probabilities_of_several_classes_are_normalised_columns():
-    """Platt for each class against the others, then divided by their sum."""
+def best_temperature(decision, truth):
+    """Return the slope of softmax(slope f) that is likeliest on smoothed targets.
+
+    Platt's (n + 1)/(n + 2) for the own class, of n rows; the others share the rest.
+    """
+    n_classes = decision.shape[1]
+    target = np.empty(decision.shape)
+    for row, label in zip(target, truth, strict=True):
+        own = np.sum(truth == label)
+        row[:] = 1 / (own + 2) / (n_classes - 1)
+        row[label] = (own + 1) / (own + 2)
+
+    def loss(slope):
+        return -np.sum(target * log_softmax(slope * decision, axis=1))
+
+    return minimize_scalar(loss, bounds=(0.0, 50.0), method="bounded",
+                           options={"xatol": 1e-10}).x  # fmt: skip
+
+
+@given(st.integers(3, 6), st.integers(10, 80), st.integers(0, 10**6))
+def test_temperature_is_that_of_the_definition(K, n, seed):
+    """One number for all classes, in any scale; no ranking turned round."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(K, size=n)
+    decision = rng.normal(size=(n, K)) + 1.5 * np.eye(K)[truth]
+    scale = 10.0 ** rng.integers(-6, 7)
+    slope = best_temperature(decision, truth)
+    if slope > 0.05:
+        assert_allclose(fit_temperature(scale * decision, truth) * scale, slope,
+                        rtol=1e-4)  # fmt: skip
+    reverse = fit_temperature(-scale * decision, truth)
+    assert 0.0 <= reverse * scale < 0.05 or slope < 0.3
+    assert fit_temperature(np.ones((n, K)), truth) == 0.0
+
+
+def test_probabilities_of_several_classes_have_one_temperature():
+    """Decisions over their mean size, the temperature of the rows held out."""
     X, y = blobs(np.random.default_rng(14), 400, n_classes=3, spread=0.8)
     member = LogisticRegression().fit(X[:100], y[:100])
     clf = PACBayesEnsembleClassifier([FrozenEstimator(member)], random_state=0)
     clf.fit(X[100:250], y[100:250], X_cert=X[250:320], y_cert=y[250:320])
-    held, fresh = (member.decision_function(X[r]) for r in (slice(100, 250),
-                                                            slice(320, 400)))  # fmt: skip
-    columns = []
-    for k in range(3):
-        a, b = ref.platt_fit(held[:, k], y[100:250] == k)
-        columns.append(expit(a * fresh[:, k] + b))
-    expected = np.column_stack(columns)
-    expected /= expected.sum(axis=1, keepdims=True)
-    moved = expected.argmax(axis=1) != member.predict(X[320:])
-    assert moved.mean() < 0.1
-    found = clf.predict_proba(X[320:])
-    assert_allclose(found[~moved], expected[~moved], atol=1e-6)
+    held, fresh = member.decision_function(X[100:250]), X[320:]
+    slope = best_temperature(held, y[100:250])
+    expected = softmax(slope * member.decision_function(fresh), axis=1)
+    assert_array_equal(expected.argmax(axis=1), member.predict(fresh))
+    assert_allclose(clf.predict_proba(fresh), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
@@ -597,9 +629,7 @@ def test_gibbs_error_is_the_mean_over_members(params):
     if params.get("scheme", "holdout") == "holdout":
         found = clf.gibbs_error(X[cert], names[y[cert]])
         assert_allclose(found, clf.gibbs_risk_)
-    draws = np.mean(
-        [clf.predict_randomized(fresh, i) != names[z] for i in range(300)]
-    )
+    draws = np.mean([clf.predict_randomized(fresh, i) != names[z] for i in range(300)])
     assert abs(draws - clf.gibbs_error(fresh, names[z])) < 5 * 0.5 / np.sqrt(300 * 90)
 
 
