@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import (
     FitFailedWarning,
     NotFittedError,
@@ -184,23 +183,21 @@ def test_ranks_are_those_of_held_out_errors(seed):
     assert search.best_score_ == pytest.approx(scores[search.best_index_])
 
 
-def test_ranks_by_both_errors_can_differ():
-    """So that the test above tells them apart."""
-    differs = 0
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(36, 3))
-        y = (X[:, 0] + 1.5 * rng.normal(size=36) > 0.6).astype(int)
-        model = VotingClassifier([("a", DummyClassifier(random_state=0)), ("b", TREE)])
-        grid = {
-            "a__strategy": ["most_frequent", "stratified", "uniform"],
-            "b__max_depth": [1, 2, 3, 5, 8],
-        }
-        results = BolsteredSearchCV(model, grid).fit(X, y).cv_results_
-        scores, ranks = results["mean_test_score"], results["rank_test_score"]
-        later = ranks[:, None] > ranks
-        differs += (scores[:, None] > scores + 1e-9)[later].any()
-    assert differs > 0
+@pytest.mark.parametrize("seed", [0, 4])
+def test_ranks_by_both_errors_differ(seed):
+    """By little: candidates that predict a class more often are corrected less."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + 1.5 * rng.normal(size=300) > 1.0).astype(int)
+    grid = {
+        "n_neighbors": [1, 2, 3, 4, 5, 6, 8, 10, 12, 14],
+        "weights": ["uniform", "distance"],
+        "p": [1, 2, 9],
+    }
+    results = BolsteredSearchCV(KNeighborsClassifier(), grid).fit(X, y).cv_results_
+    scores, ranks = results["mean_test_score"], results["rank_test_score"]
+    later = ranks[:, None] > ranks
+    assert (scores[:, None] > scores + 1e-6)[later].any()
 
 
 def test_only_the_winner_is_fitted_on_all_rows():

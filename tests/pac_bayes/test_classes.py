@@ -106,7 +106,7 @@ def test_rare_classes_never_raise_in_many_splits(kind):
 @pytest.mark.parametrize("make", ["svm", "list"])
 def test_one_class_in_the_training_part(make):
     """A constant member: all other labels are errors."""
-    X, y = twonorm(np.random.default_rng(0), 50)
+    X, _ = twonorm(np.random.default_rng(0), 50)
     order = np.random.RandomState(0).permutation(50)
     n_cert = 15 if make == "svm" else 12
     for name, other in ((0, 1), (1, 0)):

@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from itertools import pairwise
 from math import factorial, log
 
 import numpy as np
@@ -71,8 +72,7 @@ def test_evidence_is_an_integral(t, share, bound):
     points += [best - layer * k for k in (1, 4, 16, 64) if best - layer * k > bound]
     edges = np.unique([bound, *points, 1.0])
     value = sum(
-        quad(ratio, a, b, epsabs=0, epsrel=1e-10)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        quad(ratio, a, b, epsabs=0, epsrel=1e-10)[0] for a, b in pairwise(edges)
     )
     expected = np.log(value) + top - np.log(1 - bound)
     assert_allclose(log_mixture_evalue(s, t, bound), expected, rtol=1e-7, atol=1e-7)

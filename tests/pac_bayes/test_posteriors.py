@@ -672,8 +672,8 @@ def test_a_constant_chosen_on_the_certification_part_is_paid_for():
     _, truth, codes, wrong = votes(3, 2)
     prior = np.full(5, 0.2)
     evidence = weigh_members(
-        codes, truth, prior, kind="prior", level=0.05, divergence="kl", distance="catoni",
-        constants="exact", catoni_c=None, simultaneous=False,
+        codes, truth, prior, kind="prior", level=0.05, divergence="kl",
+        distance="catoni", constants="exact", catoni_c=None, simultaneous=False,
         n_classes=2,
     )  # fmt: skip
     risks, m = wrong.mean(axis=0), len(truth)

@@ -275,7 +275,7 @@ def test_cost_bounds_fail_seldom_enough(delta):
     cells = [(a, b, m - a - b) for a in range(m + 1) for b in range(m + 1 - a)]
     # Costs nothing, 1, 4: predictions of two kinds for one class.
     limits = []
-    for zero, one, four in cells:
+    for _, one, four in cells:
         mean = (one + 4 * four) / (4 * m)
         limits.append(4 * hoeffding_bentkus_limit(mean, m, delta))
     truth, predicted = np.array([0, 0, 1]), np.array([0, 1, 0])

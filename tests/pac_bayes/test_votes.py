@@ -92,8 +92,12 @@ def test_ties_between_rates_go_to_the_largest():
 def test_stacked_weights_of_an_ensemble():
     """The votes held out again, with members fitted on the same folds by hand."""
     X, y = blobs(np.random.default_rng(0), 260, n_classes=3, spread=0.7)
-    members = [FrozenEstimator(m.fit(X[:80], y[:80])) for m in (
-        GaussianNB(), DecisionTreeClassifier(max_depth=2), KNeighborsClassifier(1))]  # fmt: skip
+    learners = (
+        GaussianNB(),
+        DecisionTreeClassifier(max_depth=2),
+        KNeighborsClassifier(1),
+    )
+    members = [FrozenEstimator(m.fit(X[:80], y[:80])) for m in learners]
     X, y, X_cert, y_cert = X[80:200], y[80:200], X[200:], y[200:]
     clf = PACBayesEnsembleClassifier(members, random_state=0)
     clf.fit(X, y, X_cert=X_cert, y_cert=y_cert)
@@ -447,8 +451,7 @@ def test_probabilities_of_a_list_are_those_of_the_definition():
     average = decisions(held) @ (prior / scale)
     a, b = ref.platt_fit(average, y[held])
     f = decisions(fresh) @ (prior / scale)
-    shares = sum(p * (m.predict(X[fresh]) == 1) for p, m in zip(prior, members,
-                                                                strict=True))  # fmt: skip
+    shares = np.column_stack([m.predict(X[fresh]) == 1 for m in members]) @ prior
     one = shares > 0.5
     expected = ref.constrained_proba(expit(a * f + b), one)
     assert_allclose(clf.predict_proba(X[fresh]), expected, atol=3e-6)
