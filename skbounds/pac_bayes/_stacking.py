@@ -29,7 +29,12 @@ def informed_prior(
 
 
 def stacked_prior(votes, truth, n_classes, usable):
-    """Return the weights whose vote errs least on rows held out in inner folds.
+    """Return the most equal weights whose vote errs about least on held-out rows.
+
+    The rate that errs least is largely chance among rates whose votes differ in few rows,
+    and equal weights err least where members are alike. So the smallest rate is taken
+    whose vote errs more often by at most one standard error of the difference, the root
+    of the number of rows on which one of the two votes errs.
 
     Parameters
     ----------
@@ -44,14 +49,13 @@ def stacked_prior(votes, truth, n_classes, usable):
     -------
     prior : ndarray of shape (n_members,)
     eta : float
-        The rate at which weights fall with errors: of those that err least the largest,
-        which keeps the fewest members.
+        The rate at which weights fall with errors.
     vote_errors : ndarray of int of shape (n_etas,)
         Errors of the vote for each of `STACKING_ETAS`.
     """
     errors = np.where(usable, np.sum(votes != truth[:, None], axis=0), np.inf)
     known = votes >= 0
-    found, vote_errors = [], []
+    found, mistakes = [], []
     for eta in STACKING_ETAS:
         weight = informed_prior(errors, eta)
         shares = vote_shares(votes, weight, n_classes)
@@ -59,9 +63,13 @@ def stacked_prior(votes, truth, n_classes, usable):
         # Where no member votes, nothing is predicted.
         wrong |= ~(known @ weight > 0.0)
         found.append(weight)
-        vote_errors.append(int(wrong.sum()))
-    vote_errors = np.array(vote_errors)
-    best = int(np.flatnonzero(vote_errors == vote_errors.min())[-1])
+        mistakes.append(wrong)
+    mistakes = np.array(mistakes)
+    vote_errors = mistakes.sum(axis=1)
+    # The largest rate of those that err least: the others are measured against it.
+    least = int(np.flatnonzero(vote_errors == vote_errors.min())[-1])
+    differ = np.sum(mistakes != mistakes[least], axis=1)
+    best = int(np.argmax(vote_errors - vote_errors[least] <= np.sqrt(differ)))
     return found[best], STACKING_ETAS[best], vote_errors
 
 

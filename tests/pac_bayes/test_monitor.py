@@ -267,7 +267,7 @@ def test_bad_monitors():
 def test_false_alarms_of_real_updates(rates):
     """Error rates up to the bound that depend on what happened, alarms counted."""
     clf = watched(60, 10)
-    bound, alpha, repeats = clf.vote_bound_, 0.2, 150
+    bound, alpha, repeats = clf.vote_bound_, 0.2, 100
     rng = np.random.default_rng(6)
     alarms = 0
     for _ in range(repeats):

@@ -42,11 +42,11 @@ def log_moments(m, distance, order, risks):
 
 
 @distances
-@pytest.mark.parametrize("m", [1, 2, 7, 60])
-@pytest.mark.parametrize("order", [1.02, 1.2, 1.7, 2.0, 4.0, 30.0])
+@pytest.mark.parametrize("m", [1, 7, 60])
+@pytest.mark.parametrize("order", [1.02, 1.2, 2.0, 30.0])
 def test_constant_is_a_supremum(distance, m, order):
     """Not below any point of a fine grid, and not far above its maximum."""
-    grid = np.unique(np.r_[np.geomspace(1e-25, 0.5, 500), np.linspace(0.01, 1, 99)])
+    grid = np.unique(np.r_[np.geomspace(1e-25, 0.5, 350), np.linspace(0.01, 1, 99)])
     best = log_moments(m, distance, order, grid[grid < 1]).max()
     found = np.log(renyi_constant(m, distance, order))
     assert found >= best - 1e-9
@@ -54,7 +54,7 @@ def test_constant_is_a_supremum(distance, m, order):
 
 
 @distances
-@pytest.mark.parametrize("order", [1.0005, 1.001, 1.003, 1.01, 1.03])
+@pytest.mark.parametrize("order", [1.0005, 1.003, 1.01, 1.03])
 def test_constants_of_orders_near_one(distance, order):
     """High moments are tiny, not nothing: a constant of 0 would prove too much."""
     m = 2000

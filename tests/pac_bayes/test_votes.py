@@ -80,12 +80,12 @@ def test_rates_are_those_of_the_definition():
     assert STACKING_ETAS == ref.ETAS
 
 
-def test_ties_between_rates_go_to_the_largest():
+def test_ties_between_rates_go_to_the_smallest():
     """Copies of one member err alike at every rate."""
     truth = np.arange(30) % 2
     votes = np.column_stack([truth ^ (np.arange(30) < 5)] * 3)
     prior, eta, errors = stacked_prior(votes, truth, 2, np.ones(3, dtype=bool))
-    assert eta == 5.0 and (errors == 5).all()
+    assert eta == 0.0 and (errors == 5).all()
     assert_allclose(prior, 1 / 3)
 
 
@@ -632,8 +632,8 @@ def test_gibbs_error_is_the_mean_over_members(params):
     if params.get("scheme", "holdout") == "holdout":
         found = clf.gibbs_error(X[cert], names[y[cert]])
         assert_allclose(found, clf.gibbs_risk_)
-    draws = np.mean([clf.predict_randomized(fresh, i) != names[z] for i in range(300)])
-    assert abs(draws - clf.gibbs_error(fresh, names[z])) < 5 * 0.5 / np.sqrt(300 * 90)
+    draws = np.mean([clf.predict_randomized(fresh, i) != names[z] for i in range(100)])
+    assert abs(draws - clf.gibbs_error(fresh, names[z])) < 5 * 0.5 / np.sqrt(100 * 90)
 
 
 def test_gibbs_error_refuses_labels_of_other_rows():

@@ -71,11 +71,13 @@ def _plurality(row, weights):
 
 
 def stacked_weights(votes, targets, etas=ETAS, failed=None):
-    """Weights of the members at the eta whose out-of-fold vote errs least (B.2).
+    """Weights of the members at an eta chosen by errors of the out-of-fold vote.
 
-    Weights are exp(-eta (e_h - min e)), those below 1e-3 of the largest are 0. Among
-    the eta with the fewest errors the largest wins. A row on which no member with
-    weight votes is an error. Members in the mask `failed` have weight 0 for every eta
+    Weights are exp(-eta (e_h - min e)), those below 1e-3 of the largest are 0. The
+    smallest eta wins of those whose errors exceed the fewest, at the largest eta that
+    has them, by at most the square root of the number of rows on which one of the two
+    votes errs and the other does not. A row on which no member with weight votes is an
+    error. Members in the mask `failed` have weight 0 for every eta
     and do not count in min e. Returns eta, the weights and the errors of every eta.
     """
     votes = np.asarray(votes)
@@ -87,19 +89,28 @@ def stacked_weights(votes, targets, etas=ETAS, failed=None):
     least = min(counts[h] for h in range(H) if not failed[h])
     excess = [None if failed[h] else counts[h] - least for h in range(H)]
 
-    weights, errors = [], []
+    weights, mistakes = [], []
     for eta in etas:
         whole = _whole_weights(excess, eta, 1e-3)
-        wrong = 0
+        wrong = set()
         for i in range(n):
             vote = _plurality(votes[i], whole)
-            wrong += vote is None or vote != targets[i]
+            if vote is None or vote != targets[i]:
+                wrong.add(i)
         weights.append(whole)
-        errors.append(int(wrong))
+        mistakes.append(wrong)
+    errors = [len(wrong) for wrong in mistakes]
     fewest = min(errors)
-    best = max(
+    least = max(
         (j for j in range(len(etas)) if errors[j] == fewest), key=lambda j: etas[j]
     )
+    # (more errors)^2 <= rows that one of both gets wrong, in integers.
+    near = [
+        j
+        for j in range(len(etas))
+        if (errors[j] - fewest) ** 2 <= len(mistakes[j] ^ mistakes[least])
+    ]
+    best = min(near, key=lambda j: etas[j])
     return etas[best], _normalised(weights[best]), errors
 
 
