@@ -157,8 +157,9 @@ def side_decision(decision, voted_one):
     decision : ndarray of shape (n,)
     voted_one : ndarray of bool of shape (n,)
     """
-    up = np.maximum(decision, _SLIVER * expit(decision))
-    down = np.minimum(decision, -_SLIVER * expit(-decision))
+    tiny = np.finfo(np.float64).tiny
+    up = np.maximum(decision, np.maximum(_SLIVER * expit(decision), tiny))
+    down = np.minimum(decision, -np.maximum(_SLIVER * expit(-decision), tiny))
     return np.where(voted_one, up, down)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import logit
+from sklearn.frozen import FrozenEstimator
 
 # Probabilities nearer to 0 and 1 are taken for these.
 _LEAST = 1e-3
@@ -12,13 +13,29 @@ _LEAST = 1e-3
 def encode(labels, classes) -> np.ndarray:
     """Return class codes, -1 for unknown labels."""
     labels = np.asarray(labels)
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    try:
+        codes = np.searchsorted(classes, labels)
+    except TypeError:
+        # Texts and numbers in one array have no order.
+        codes = [{c: i for i, c in enumerate(classes)}.get(v, -1) for v in labels]
+        return np.array(codes, dtype=np.intp)
+    codes = np.minimum(codes, len(classes) - 1)
     return np.where(classes[codes] == labels, codes, -1)
 
 
 def member_codes(member, X, classes) -> np.ndarray:
     """Return the codes of the labels that a member predicts."""
     return encode(member.predict(X), classes)
+
+
+def _decides_pairs(member, n_classes):
+    """Whether decision values are of pairs of classes, of which 3 have 3."""
+    while isinstance(member, FrozenEstimator):
+        member = member.estimator
+    return n_classes == 3 and any(
+        name.endswith("decision_function_shape") and value == "ovo"
+        for name, value in member.get_params().items()
+    )
 
 
 def member_decisions(member, X, classes) -> np.ndarray:
@@ -45,7 +62,7 @@ def member_decisions(member, X, classes) -> np.ndarray:
         if found.ndim == 1:
             found = np.column_stack([-found, found])
             found *= 0.5
-        if found.shape[1] != len(known):
+        if found.shape[1] != len(known) or _decides_pairs(member, len(known)):
             found = None
     if found is None and hasattr(member, "predict_proba"):
         shares = np.clip(member.predict_proba(X), _LEAST, 1.0 - _LEAST)

@@ -163,8 +163,6 @@ class VoteMonitor:
         if y.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape}; got {y.shape}.")
         wrong = np.asarray(predicted != y)
-        if not len(wrong):
-            return self
         errors = self.n_errors_ + np.cumsum(wrong)
         seen = self.n_seen_ + np.arange(1, len(wrong) + 1)
         evidence = log_mixture_evalue(errors, seen, self.bound)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from skbounds.pac_bayes._bounds import c_bound, complexity
 from skbounds.pac_bayes._constants import invert_lower, invert_upper, kl_complexity
@@ -88,7 +88,9 @@ def tandem_posterior(joint, n_rows, prior, delta):
     With E = q'Tq and c = ln(xi(m) / delta) the bound is the least over lambda of
     E / (1 - lambda/2) + (2 KL + c) / (m lambda (1 - lambda/2)): for fixed lambda it is
     convex in q, and lambda has a closed form; each is improved in turn, the weights by
-    steps of mirror descent that never raise the bound.
+    proximal steps in relative entropy. Their sizes are such that the quadratic part
+    stays below its model: a step that merely lowers the bound may end in a corner,
+    which steps of this kind do not leave.
 
     Parameters
     ----------
@@ -103,34 +105,34 @@ def tandem_posterior(joint, n_rows, prior, delta):
     level = kl_complexity(n_rows, "exact") - np.log(delta)
     q = prior[support].copy()
 
-    def value_of(q):
-        kl = float(np.sum(q * np.where(q > 0.0, np.log(q / prior[support]), 0.0)))
-        cost = 2.0 * max(kl, 0.0) + level
+    def value_of(log_q, q):
+        cost = 2.0 * max(float(q @ (log_q - log_p)), 0.0) + level
         risk = max(float(q @ T @ q), 0.0)
         lam = 2.0 / (np.sqrt(2.0 * n_rows * risk / cost + 1.0) + 1.0)
         left = 1.0 - 0.5 * lam
         return risk / left + cost / (n_rows * lam * left), lam
 
-    value, lam = value_of(q)
-    rate = 1.0
+    log_q, q = log_p, prior[support]
+    value, lam = value_of(log_q, q)
+    resistance = 1.0
     for _ in range(_MAX_ITER):
         left = 1.0 - 0.5 * lam
-        slope = 2.0 * (T @ q) / left
+        product = T @ q
         price = 2.0 / (n_rows * lam * left)
-        log_q = np.log(np.maximum(q, 1e-300))
-        target = log_p - slope / price
-        while rate > 1e-12:
-            # Along the geodesic to the point where slope and price balance.
-            trial = softmax((1.0 - rate) * log_q + rate * target)
-            new_value, new_lam = value_of(trial)
-            if new_value < value:
+        while True:
+            raw = resistance * log_q + price * log_p - 2.0 * product / left
+            new_log = log_softmax(raw / (resistance + price))
+            trial = np.exp(new_log)
+            step = trial - q
+            distance = max(float(trial @ (new_log - log_q)), 0.0)
+            excess = float(step @ T @ step) / left
+            if excess <= resistance * distance + 1e-15:
                 break
-            rate *= 0.5
-        else:
-            break
-        gain = value - new_value
-        q, value, lam = trial, new_value, new_lam
-        rate = min(1.0, 2.0 * rate)
+            resistance *= 2.0
+        new_value, lam = value_of(new_log, trial)
+        gain, value = value - new_value, new_value
+        log_q, q = new_log, trial
+        resistance *= 0.5
         if gain < _TOLERANCE:
             break
     result = np.zeros(len(prior))

@@ -31,10 +31,10 @@ def informed_prior(
 def stacked_prior(votes, truth, n_classes, usable):
     """Return the most equal weights whose vote errs about least on held-out rows.
 
-    The rate that errs least is largely chance among rates whose votes differ in few rows,
-    and equal weights err least where members are alike. So the smallest rate is taken
-    whose vote errs more often by at most one standard error of the difference, the root
-    of the number of rows on which one of the two votes errs.
+    The rate that errs least is largely chance among rates whose votes differ in few
+    rows, and equal weights err least where members are alike. So the smallest rate is
+    taken whose vote errs more often by at most one standard error of the difference,
+    the root of the number of rows on which one of the two votes errs.
 
     Parameters
     ----------

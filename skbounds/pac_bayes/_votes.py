@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
+    check_consistent_length,
     check_is_fitted,
     column_or_1d,
     validate_data,
@@ -240,7 +241,9 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         X = self._check_rows(X)
         voters = np.flatnonzero(self.posterior_)
         weights = self.posterior_[voters]
-        truth = encode(column_or_1d(y), self.classes_)
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        truth = encode(y, self.classes_)
         wrong = self._member_codes(X, voters) != truth[:, None]
         return float(np.mean(wrong @ (weights / weights.sum())))
 

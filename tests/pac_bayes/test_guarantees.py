@@ -234,9 +234,16 @@ def mean_errors(members, seeds, kinds):
 KINDS = [{}, {"prior": "uniform"}, {"prior": "cv", "prior_eta": 1.0}]
 
 
-def test_stacked_weights_keep_trees():
+@pytest.mark.parametrize(
+    "tree",
+    [
+        DecisionTreeClassifier(max_features="sqrt"),
+        DecisionTreeClassifier(max_features=0.5, splitter="random"),
+    ],
+    ids=str,
+)
+def test_stacked_weights_keep_trees(tree):
     """30 trees are best with equal weights: stacked ones are about as good."""
-    tree = DecisionTreeClassifier(max_features="sqrt")
     errors, bounds = mean_errors([tree] * 30, range(6), KINDS)
     assert abs(errors[0] - errors[1]) <= 0.008
     assert errors[0] <= errors[2] - 0.03
