@@ -9,6 +9,9 @@ _NEGLIGIBLE = 1e-3
 # Members of a path this many inner errors worse than the best have no say.
 MOST_EXCESS_ERRORS = 7
 # Rates at which weights may fall with errors; 0 are equal weights.
+# Chosen, of 0, 1/2 and 1, with 30 trees and 12 mixed learners on bupa, ionosphere,
+# mammographic, pima, german, phoneme; sonar, heart, australian, wdbc did not choose it.
+_SLACK = 0.5
 STACKING_ETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -33,8 +36,9 @@ def stacked_prior(votes, truth, n_classes, usable):
 
     The rate that errs least is largely chance among rates whose votes differ in few
     rows, and equal weights err least where members are alike. So the smallest rate is
-    taken whose vote errs more often by at most one standard error of the difference,
-    the root of the number of rows on which one of the two votes errs.
+    taken whose vote errs more often by at most half a standard error of the difference
+    (`_SLACK`); a standard error is the root of the number of rows on which one of the
+    two votes errs.
 
     Parameters
     ----------
@@ -69,7 +73,7 @@ def stacked_prior(votes, truth, n_classes, usable):
     # The largest rate of those that err least: the others are measured against it.
     least = int(np.flatnonzero(vote_errors == vote_errors.min())[-1])
     differ = np.sum(mistakes != mistakes[least], axis=1)
-    best = int(np.argmax(vote_errors - vote_errors[least] <= np.sqrt(differ)))
+    best = int(np.argmax(vote_errors - vote_errors[least] <= _SLACK * np.sqrt(differ)))
     return found[best], STACKING_ETAS[best], vote_errors
 
 

@@ -75,8 +75,8 @@ def stacked_weights(votes, targets, etas=ETAS, failed=None):
 
     Weights are exp(-eta (e_h - min e)), those below 1e-3 of the largest are 0. The
     smallest eta wins of those whose errors exceed the fewest, at the largest eta that
-    has them, by at most the square root of the number of rows on which one of the two
-    votes errs and the other does not. A row on which no member with weight votes is an
+    has them, by at most half the square root of the number of rows on which one of the
+    two votes errs and the other does not. A row on which no member with weight votes is an
     error. Members in the mask `failed` have weight 0 for every eta
     and do not count in min e. Returns eta, the weights and the errors of every eta.
     """
@@ -104,11 +104,11 @@ def stacked_weights(votes, targets, etas=ETAS, failed=None):
     least = max(
         (j for j in range(len(etas)) if errors[j] == fewest), key=lambda j: etas[j]
     )
-    # (more errors)^2 <= rows that one of both gets wrong, in integers.
+    # 4 (more errors)^2 <= rows that one of both gets wrong, in integers.
     near = [
         j
         for j in range(len(etas))
-        if (errors[j] - fewest) ** 2 <= len(mistakes[j] ^ mistakes[least])
+        if 4 * (errors[j] - fewest) ** 2 <= len(mistakes[j] ^ mistakes[least])
     ]
     best = min(near, key=lambda j: etas[j])
     return etas[best], _normalised(weights[best]), errors
