@@ -7,7 +7,9 @@ and all rows. A cell has the loss of the estimator / of the tool (error rates, a
 errors in units of the targets' mean absolute deviation, log losses where there is no
 other; for `BolsteredScorer` the mean absolute deviation from the true error, beside 10
 folds'), "said" where an error or warning is what was asked for, "same" where the answer
-of the plain data was, and is bold where what must hold does not.
+of the plain data was, and is bold where what must hold does not. Sequential tests have
+streams for rows, and the mean share of false discoveries at level .1 in cells, or "said"
+or "holds".
 """
 
 from __future__ import annotations
@@ -59,6 +61,24 @@ def describe(name, situation, outcome):
     return text if outcome.holds else f"**{text}**"
 
 
+def describe_stream(outcome):
+    text = "said" if outcome.said else "holds" if outcome.holds else "fails"
+    if outcome.numbers["ours"]:
+        text = f"{outcome.numbers['ours']['false']:.3f}"
+    return text if outcome.holds else f"**{text}**"
+
+
+def run_streams(seeds, begin):
+    """Return the table of sequential tests."""
+    cells = {}
+    for pair, case in hostile.STREAM_CASES.items():
+        cells[pair] = describe_stream(case(seeds))
+        report(begin, f"{', '.join(pair)}: {cells[pair]}")
+    names, situations = (list(dict.fromkeys(part)) for part in zip(*cells, strict=True))
+    rows = [[name, *(cells.get((name, s), "") for s in situations)] for name in names]
+    return format_table(["", *situations], rows)
+
+
 def main():
     options = parse_options(__doc__.splitlines()[0])
     begin = time.perf_counter()
@@ -92,6 +112,8 @@ def main():
         + "\n".join(failures)
         + "\n\n"
         + format_table(["", *hostile.SITUATIONS], rows)
+        + "\n\nStreams of tests:\n\n"
+        + run_streams(range(1 if options.quick else 10), begin)
     )
     publish("hostile-panel", text, quick=options.quick)
 

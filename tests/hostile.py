@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from common import public_estimators
@@ -30,6 +31,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+
+from skbounds.sequential import (
+    LORD,
+    MABFDR,
+    AlphaSpending,
+    BestArmTest,
+    LORDPlusPlus,
+    LORDPrime,
+)
 
 # ------------------------------------------------------------------- estimators
 
@@ -849,3 +859,231 @@ def unknown_entries():
     names |= {kind_of(n, e) for n, e in estimators().items()} | {"density"}
     wrong = [key for key in [*RULES, *KNOWN_FAILURES] if not set(key) <= names]
     return wrong + [key for key in KNOWN_FAILURES if key not in pairs()]
+
+
+# ------------------------------------------------------------- streams of tests
+
+# Sequential procedures have no rows to fit, so they have a table of their own:
+# (procedure, situation) -> a function of seeds that returns an `Outcome`.
+STREAM_CASES = {}
+_ALPHA = 0.1
+_FDR = {
+    "LORD": LORD,
+    "LORDPrime": LORDPrime,
+    "LORDPlusPlus": LORDPlusPlus,
+    "AlphaSpending": AlphaSpending,
+}
+
+
+def _stream_case(names, situation):
+    def add(function):
+        for name in names:
+            STREAM_CASES[name, situation] = partial(function, name)
+        return function
+
+    return add
+
+
+def _at_most_alpha(shares):
+    """Hold unless the mean share of false discoveries is above alpha beyond chance."""
+    mean = float(np.mean(shares))
+    margin = 3.0 * np.sqrt(_ALPHA * (1.0 - _ALPHA) / len(shares))
+    return Outcome(mean <= _ALPHA + margin, {"ours": {"false": mean}, "tool": {}}, [])
+
+
+def _refused(attempt, state, pattern):
+    """Hold if an error matches and the state is as before."""
+    before = state()
+    try:
+        attempt()
+    except ValueError as error:
+        said = [f"ValueError: {error}"]
+    else:
+        said = []
+    matches = bool(said) and re.search(pattern, said[0]) is not None
+    return Outcome(matches and state() == before, {"ours": {}, "tool": {}}, said)
+
+
+def _all_hold(outcomes):
+    return next((found for found in outcomes if not found.holds), outcomes[0])
+
+
+def _false_share(name, p_values, is_null):
+    rejected = _FDR[name](_ALPHA).fit(p_values).rejected_
+    return np.sum(rejected & is_null) / max(np.sum(rejected), 1)
+
+
+def _signals(rng, n, share):
+    is_null = rng.uniform(size=n) >= share
+    return np.where(is_null, rng.uniform(size=n), 1e-6 * rng.uniform(size=n)), is_null
+
+
+@_stream_case(_FDR, "noise")
+def _null_stream(name, seeds):
+    """No effects: any discovery is false."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(100)]
+    nulls = np.ones(300, dtype=bool)
+    return _at_most_alpha(
+        [_false_share(name, r.uniform(size=300), nulls) for r in rngs]
+    )
+
+
+@_stream_case(_FDR, "copies")
+def _copied_stream(name, seeds):
+    """No effects, every p-value ten times: levels add up to at most alpha."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(100)]
+    nulls = np.ones(300, dtype=bool)
+    return _at_most_alpha(
+        [_false_share(name, np.repeat(r.uniform(size=30), 10), nulls) for r in rngs]
+    )
+
+
+@_stream_case(_FDR, "sorted")
+def _sorted_stream(name, seeds):
+    """All effects first: wealth may be earned, and is not to be squandered."""
+    shares = []
+    for seed in seeds:
+        for i in range(60):
+            p_values, is_null = _signals(np.random.default_rng([seed, i]), 300, 0.2)
+            order = np.argsort(is_null, kind="stable")
+            shares.append(_false_share(name, p_values[order], is_null[order]))
+    return _at_most_alpha(shares)
+
+
+@_stream_case(_FDR, "rare class")
+def _rare_stream(name, seeds):
+    """An effect in fifty."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(60)]
+    return _at_most_alpha([_false_share(name, *_signals(r, 400, 0.02)) for r in rngs])
+
+
+@_stream_case(_FDR, "long")
+def _long_stream(name, seeds):
+    """Many tests, few effects."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(10)]
+    return _at_most_alpha(
+        [_false_share(name, *_signals(r, 20_000, 0.01)) for r in rngs]
+    )
+
+
+@_stream_case(_FDR, "clean")
+def _clean_stream(name, seeds):
+    """P-values of 0 are discoveries at any level."""
+    rejected = _FDR[name](_ALPHA).fit(np.zeros(500)).rejected_
+    return Outcome(bool(rejected.all()), {"ours": {}, "tool": {}}, [])
+
+
+@_stream_case(_FDR, "tiny")
+def _tiny_stream(name, seeds):
+    """One test at a time is the same as the stream, from the first on."""
+    p_values = [1e-9, 0.5, 1e-9]
+    procedure = _FDR[name](_ALPHA)
+    one_by_one = [procedure.test(p) for p in p_values]
+    whole = [list(_FDR[name](_ALPHA).fit(p_values[:k]).rejected_) for k in (1, 2, 3)]
+    holds = whole == [one_by_one[:k] for k in (1, 2, 3)]
+    return Outcome(holds, {"ours": {}, "tool": {}}, [])
+
+
+@_stream_case(_FDR, "sentinel")
+def _broken_stream(name, seeds):
+    """What is no p-value is refused, and nothing has happened."""
+    procedure = _FDR[name](_ALPHA)
+    procedure.test(0.2)
+    outcomes = [
+        _refused(lambda p=p: procedure.test(p), procedure.to_dict, "p_value")
+        for p in (np.nan, np.inf, -0.1, 1e6)
+    ]
+    return _all_hold(outcomes)
+
+
+def _bandit(means, seed, *, scale=1.0, shift=0.0, max_pulls=1500, sigma=0.6):
+    """Return a test of arms with uniform noise, run to its end."""
+    means = np.asarray(means)
+    test = BestArmTest(
+        len(means), delta=_ALPHA, epsilon=0.0, sigma=sigma * scale,
+        max_pulls=max_pulls, random_state=seed,
+    )  # fmt: skip
+    draw = lambda arm, size, rng: (
+        scale * (means[arm] + rng.uniform(-0.5, 0.5, size) + shift)
+    )
+    return test.run(draw)
+
+
+@_stream_case(["BestArmTest"], "noise")
+def _null_bandit(name, seeds):
+    """Equal arms: another than the control is certified at most at the level."""
+    tests = [_bandit([0.5] * 4, 1000 * s + i) for s in seeds for i in range(25)]
+    return _at_most_alpha([t.is_certified_ and t.recommendation_ != 0 for t in tests])
+
+
+@_stream_case(["BestArmTest"], "many classes")
+def _bandit_of_many_arms(name, seeds):
+    tests = [
+        _bandit([0.5] * 20, 1000 * s + i, max_pulls=2000)
+        for s in seeds
+        for i in range(15)
+    ]
+    return _at_most_alpha([t.is_certified_ and t.recommendation_ != 0 for t in tests])
+
+
+@_stream_case(["BestArmTest"], "units")
+def _bandit_in_other_units(name, seeds):
+    """Rewards and sigma in other units, and shifted: the same test."""
+    outcomes = []
+    for scale, shift in ((1e-6, 0.0), (1e6, 0.0), (1.0, 1000.0)):
+        plain = _bandit([0.3, 0.35, 0.6], 3)
+        other = _bandit([0.3, 0.35, 0.6], 3, scale=scale, shift=shift)
+        same = plain.recommendation_ == other.recommendation_ and np.array_equal(
+            plain.counts_, other.counts_
+        )
+        outcomes.append(Outcome(same, {"ours": {}, "tool": {}}, []))
+    return _all_hold(outcomes)
+
+
+@_stream_case(["BestArmTest"], "clean")
+def _bandit_without_noise(name, seeds):
+    """Rewards without noise: the best arm, and certified."""
+    test = BestArmTest(3, delta=_ALPHA, sigma=0.5, max_pulls=5000, random_state=0)
+    test.run(lambda arm, size, rng: np.full(size, [0.2, 0.8, 0.4][arm]))
+    holds = test.is_certified_ and test.recommendation_ == 1
+    return Outcome(bool(holds), {"ours": {}, "tool": {}}, [])
+
+
+@_stream_case(["BestArmTest"], "tiny")
+def _bandit_of_few_pulls(name, seeds):
+    """Fewer pulls than a decision takes: none is made."""
+    test = _bandit([0.2, 0.8], 0, max_pulls=4)
+    holds = test.done_ and not test.is_certified_ and test.counts_.sum() <= 4
+    return Outcome(bool(holds), {"ours": {}, "tool": {}}, [])
+
+
+@_stream_case(["BestArmTest"], "sentinel")
+def _broken_rewards(name, seeds):
+    """What is no reward is refused, and nothing has happened."""
+    test = BestArmTest(3, sigma=0.5, max_pulls=50, random_state=0)
+    arms = test.ask()
+
+    def attempt(value):
+        test.tell(arms, [value] * len(arms))
+
+    return _all_hold(
+        [
+            _refused(partial(attempt, value), test.to_dict, "rewards")
+            for value in (np.nan, np.inf)
+        ]
+    )
+
+
+@_stream_case(["MABFDR"], "noise")
+def _null_experiments(name, seeds):
+    """Experiments without a better arm: any discovery is false."""
+    draw = lambda arm, size, rng: rng.uniform(0.0, 1.0, size)
+    found = []
+    for seed in seeds:
+        for i in range(15):
+            study = MABFDR(
+                alpha=_ALPHA, sigma=0.5, max_pulls=500, random_state=1000 * seed + i
+            )
+            study.run([(3, draw)] * 8)
+            found.append(any(entry["rejected"] for entry in study.history_))
+    return _at_most_alpha(found)

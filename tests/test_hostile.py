@@ -1,7 +1,14 @@
 """What must hold where nobody tuned: the hostile panel, with few seeds and rows."""
 
 import pytest
-from hostile import KNOWN_FAILURES, estimators, pairs, run, unknown_entries
+from hostile import (
+    KNOWN_FAILURES,
+    STREAM_CASES,
+    estimators,
+    pairs,
+    run,
+    unknown_entries,
+)
 
 SEEDS = range(3)
 # One seed where a fit takes seconds.
@@ -25,6 +32,13 @@ def test_panel(name, situation):
     """The answer of the plain data, one as good as a named tool's, or a clear word."""
     seeds = SEEDS[:1] if situation in ONE_SEED else SEEDS
     outcome = run(name, ESTIMATORS[name], situation, seeds=seeds)
+    assert outcome.holds, (outcome.numbers, outcome.said[:3])
+
+
+@pytest.mark.parametrize(("name", "situation"), STREAM_CASES)
+def test_panel_of_streams(name, situation):
+    """False discoveries at the promised rate, the same test, or a clear word."""
+    outcome = STREAM_CASES[name, situation](SEEDS)
     assert outcome.holds, (outcome.numbers, outcome.said[:3])
 
 

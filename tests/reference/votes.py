@@ -76,8 +76,8 @@ def stacked_weights(votes, targets, etas=ETAS, failed=None):
     Weights are exp(-eta (e_h - min e)), those below 1e-3 of the largest are 0. The
     smallest eta wins of those whose errors exceed the fewest, at the largest eta that
     has them, by at most half the square root of the number of rows on which one of the
-    two votes errs and the other does not. A row on which no member with weight votes is an
-    error. Members in the mask `failed` have weight 0 for every eta
+    two votes errs and the other does not. A row on which no member with weight votes is
+    an error. Members in the mask `failed` have weight 0 for every eta
     and do not count in min e. Returns eta, the weights and the errors of every eta.
     """
     votes = np.asarray(votes)
