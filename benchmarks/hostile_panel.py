@@ -8,8 +8,8 @@ errors in units of the targets' mean absolute deviation, log losses where there 
 other; for `BolsteredScorer` the mean absolute deviation from the true error, beside 10
 folds'), "said" where an error or warning is what was asked for, "same" where the answer
 of the plain data was, and is bold where what must hold does not. Sequential tests have
-streams for rows, and the mean share of false discoveries at level .1 in cells, "said" or
-"holds".
+streams for rows; their cells have the mean share of false discoveries at level .1,
+"said", or "holds".
 """
 
 from __future__ import annotations
