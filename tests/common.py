@@ -119,6 +119,14 @@ INSTANCES = {
             },
             {"kernel": "precomputed", "class_weight": "balanced", "cert_size": 0.05},
             {"refit": True, "standardize": True, "cache_size": 0.001},
+            {
+                "scheme": "per_member",
+                "prior": "uniform",
+                "distance": "kl",
+                "gamma": "sigest",
+                "Cs": 4,
+            },
+            {"posterior": "tandem", "tail": "randomized", "Cs": 4},
         )
     ],
     "PACBayesEnsembleClassifier": [
@@ -128,6 +136,8 @@ INSTANCES = {
             "posterior": "bound",
             "random_state": 0,
         },
+        {"estimators": _MEMBERS, "prior": "cv", "random_state": 0},
+        {"estimators": _MEMBERS, "posterior": "tandem", "random_state": 0},
     ],
     "FenchelYoungOnlineRanker": [
         {},
