@@ -129,15 +129,14 @@ axes[1].legend(fontsize="small", loc="lower right")
 plt.show()
 
 # %%
-# On 40 rows the default costs about a third of ten folds, and its RMSE is on average
-# somewhat smaller than theirs. On 100 rows of the ten digits, where there are four
-# folds and 64 features, it costs as much as five folds and is no more accurate than
-# they are. Learner by learner, it does well with nearest neighbours, trees and support
-# vector machines, and on two of the three sets badly with linear discriminants, whose
-# fit to a half or three quarters of the rows is much worse than that to all. Where
-# exactly a mark lies is partly chance, with twelve samples of each kind. One fit alone
-# is cheaper still, and enough on wine, but elsewhere its bias, which depends on the
-# learner, is larger than all it saves in variance.
+# On 40 rows the default costs less than half of ten folds, and its RMSE is on average
+# somewhat smaller than theirs. On 100 rows of the ten digits, an error near .1, it costs
+# as much as five folds, and is worse than ten: with trees better, with all others worse,
+# and with linear discriminants five times. Those have 64 features and fits to 66 rows,
+# where they break down; a fit to all rows, or to nine tenths, does not. Where exactly a
+# mark lies is partly chance, with twelve samples of each kind. One fit alone is cheaper
+# still, and enough on wine, but elsewhere its bias, which depends on the learner, is
+# larger than all it saves in variance.
 #
 # A search estimates again and again. The depth of a tree, k of nearest neighbours, and
 # C and gamma of an SVC are chosen on five samples of 100 digits.
