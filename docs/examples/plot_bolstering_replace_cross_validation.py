@@ -130,13 +130,13 @@ plt.show()
 
 # %%
 # On 40 rows the default costs less than half of ten folds, and its RMSE is on average
-# somewhat smaller than theirs. On 100 rows of the ten digits, an error near .1, it costs
-# as much as five folds, and is worse than ten: with trees better, with all others worse,
-# and with linear discriminants five times. Those have 64 features and fits to 66 rows,
-# where they break down; a fit to all rows, or to nine tenths, does not. Where exactly a
-# mark lies is partly chance, with twelve samples of each kind. One fit alone is cheaper
-# still, and enough on wine, but elsewhere its bias, which depends on the learner, is
-# larger than all it saves in variance.
+# somewhat smaller than theirs. On 100 rows of the ten digits, an error near .1, it
+# costs as much as five folds, and is worse than ten: with trees better, with all others
+# worse, and with linear discriminants five times. Those have 64 features and fits to 66
+# rows, where they break down; a fit to all rows, or to nine tenths, does not. Where
+# exactly a mark lies is partly chance, with twelve samples of each kind. One fit alone
+# is cheaper still, and enough on wine, but elsewhere its bias, which depends on the
+# learner, is larger than all it saves in variance.
 #
 # A search estimates again and again. The depth of a tree, k of nearest neighbours, and
 # C and gamma of an SVC are chosen on five samples of 100 digits.
