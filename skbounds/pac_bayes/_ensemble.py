@@ -69,14 +69,13 @@ class PACBayesEnsembleClassifier(CertifiedVote):
     cert_size : float, default=0.25
         Share of the rows, in (0, 1), that certify. If all members are frozen, all rows
         do.
-    prior : {'stacked', 'cv', 'uniform'} or array-like of shape (n_estimators,), \
-            default='stacked'
+    prior : {'stacked', 'cv', 'uniform'} or array-like, default='stacked'
         Weights fixed before the certification rows are looked at. ``'cv'``:
         proportional to exp(-`prior_eta` times the errors in inner cross-validation; of
         frozen members, on the training part). ``'stacked'``: the same with the rate,
         the smallest of ten from 0 (equal weights) to 5 whose vote errs on the rows
-        held out at most half a standard error more than the best. An array sums to 1
-        and may have zeros.
+        held out at most half a standard error more than the best. An array, one
+        weight for each member, sums to 1 and may have zeros.
     prior_eta : float, default=0.2
         How sharply weights fall with errors, with ``prior='cv'``.
     inner_cv : int, default=5
