@@ -1308,13 +1308,13 @@ def test_display_draws_the_numbers():
     drawn = np.concatenate([np.ravel(line.get_xdata()) for line in ax.get_lines()])
     found = display.estimate
     numbers = [found.error, found.resubstitution, display.test_error]
-    numbers += [found.hold_out, *display.fold_errors]
+    numbers += [found.hold_out, found.no_information, *display.fold_errors]
     for number in numbers:
         assert np.isclose(drawn.astype(float), number).any()
     assert "zero_one" in ax.get_xlabel()
     names = [label.get_text() for label in ax.get_yticklabels()]
-    # Training error, held-out error, estimate, and cross-validation.
-    assert len(names) == len(set(names)) == 4
+    # Training, held-out and no-information error, estimate, and cross-validation.
+    assert len(names) == len(set(names)) == 5
     plt.close("all")
 
 
