@@ -321,8 +321,13 @@ SITUATIONS = {
 
 # What chooses by labels is not judged by probabilities.
 BY_LABEL = {"BolsteredSearchCV"}
-# Estimators for which 20 000 rows are out of reach, by memory of n x n.
-MOST_ROWS = {"KernelRidgeSMP": 4000, "BolsteredScorer": 2000}
+# Where 20 000 rows are out of reach, of the estimator or of the tool beside it.
+MOST_ROWS = {
+    "KernelRidgeSMP": 4000,
+    "BolsteredScorer": 2000,
+    "EarlyStoppedKernelBoost": 4000,
+    "PACBayesSVMEnsemble": 8000,
+}
 
 # ------------------------------------------------------------------- losses
 
