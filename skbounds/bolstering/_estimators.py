@@ -110,9 +110,9 @@ def _numbers_of_rows(estimator, rows):
     if isinstance(shape, tuple):
         yield True, int(shape[0])
     for name in ("X_fit_", "X_train_"):
-        rows = getattr(last, name, None)
-        if hasattr(rows, "shape") and len(rows.shape) > 1:
-            yield True, int(rows.shape[0])
+        kept = getattr(last, name, None)
+        if hasattr(kept, "shape") and len(kept.shape) > 1:
+            yield True, int(kept.shape[0])
     members = getattr(last, "estimators_", None)
     one = np.ravel(np.asarray(members, dtype=object))[:1] if members is not None else []
     for part in (last, *one):

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skbounds._labels import code_labels
 from skbounds._sklearn_compat import is_scorer
 
 NAMES = ("squared", "absolute", "zero_one", "log", "brier")
-_CLASSIFICATION = ("zero_one", "log", "brier")
+CLASSIFICATION = ("zero_one", "log", "brier")
 # The least probability whose logarithm is taken.
 _LEAST = np.finfo(np.float64).eps
 
@@ -113,16 +114,6 @@ def score_name(item):
     return getattr(metric, "__name__", None) or repr(item)
 
 
-def code_labels(labels, classes):
-    """Return the position of each label among sorted classes, -1 for others."""
-    labels = np.asarray(labels)
-    try:
-        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    except TypeError:
-        places = np.zeros(len(labels), dtype=np.intp)
-    return np.where(classes[places] == labels, places, -1)
-
-
 def _own_probability(targets, probabilities, classes):
     """Return what each row's own class got; 0 for classes that are not known."""
     order = np.argsort(classes, kind="stable")
@@ -163,7 +154,7 @@ def resolve_losses(loss, classification):
                 f"loss must be 'auto', one of {NAMES}, a callable or a list of these; "
                 f"got {item!r}."
             )
-        if (item in _CLASSIFICATION) != classification:
+        if (item in CLASSIFICATION) != classification:
             kind = "a classifier" if classification else "a regressor"
             raise ValueError(f"loss={item!r} does not suit {kind}.")
         found.append(Loss(item))

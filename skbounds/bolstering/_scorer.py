@@ -24,7 +24,12 @@ from skbounds._sklearn_compat import (
     routing_enabled,
 )
 from skbounds.bolstering._estimators import check_rows_fitted, is_fitted
-from skbounds.bolstering._losses import NAMES, Score, resolve_losses
+from skbounds.bolstering._losses import (
+    CLASSIFICATION,
+    NAMES,
+    Score,
+    resolve_losses,
+)
 from skbounds.bolstering._parts._estimate import (
     PartOptions,
     estimate_by_parts,
@@ -52,13 +57,15 @@ def is_default(value):
     return isinstance(value, str) and value in ("deprecated", "auto")
 
 
+def score_key(estimate):
+    """Return the name of an estimate among several scores."""
+    return estimate.loss if estimate.loss_is_score else f"neg_{estimate.loss}"
+
+
 def as_scores(loss, found):
     """Return what a scorer returns: minus the error, or a dict for several losses."""
     if isinstance(loss, (list, tuple)):
-        return {
-            name if item.loss_is_score else f"neg_{name}": -item.error
-            for name, item in found.items()
-        }
+        return {score_key(item): -item.error for item in found.values()}
     [item] = found.values()
     return -item.error
 
@@ -495,7 +502,7 @@ class BolsteredScorer(SkboundsEstimator):
     def _says_classes(self, y):
         if self.method == "xy":
             return False
-        if isinstance(self.loss, str) and self.loss in ("zero_one", "log"):
+        if isinstance(self.loss, str) and self.loss in CLASSIFICATION:
             return True
         if isinstance(self.loss, str) and self.loss in ("squared", "absolute"):
             return False

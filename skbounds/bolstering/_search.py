@@ -346,11 +346,12 @@ class BolsteredSearchCV(GridSearchCV):
         if classification is not None:
             losses = plan.scorer._check_question(self.estimator)
             rows = plan.scorer._read(X, y, None, classification, groups)
-        if self.method == "auto" and not has_formula(self.estimator):
-            warn_of_size(len(rows.targets) if rows else 0)
-        question = _Question(plan, rows, losses, fit_params)
         if rows is None:
             question = _LateQuestion(plan, (X, y, groups), fit_params)
+        else:
+            question = _Question(plan, rows, losses, fit_params)
+            if self.method == "auto" and not has_formula(self.estimator):
+                warn_of_size(rows.table.n_rows)
         search = GridSearchCV(
             _Candidate(self.estimator, question),
             self.param_grid,

@@ -6,26 +6,15 @@ import numpy as np
 from scipy.special import logit
 from sklearn.frozen import FrozenEstimator
 
+from skbounds._labels import code_labels
+
 # Probabilities nearer to 0 and 1 are taken for these.
 _LEAST = 1e-3
 
 
-def encode(labels, classes) -> np.ndarray:
-    """Return class codes, -1 for unknown labels."""
-    labels = np.asarray(labels)
-    try:
-        codes = np.searchsorted(classes, labels)
-    except TypeError:
-        # Texts and numbers in one array have no order.
-        codes = [{c: i for i, c in enumerate(classes)}.get(v, -1) for v in labels]
-        return np.array(codes, dtype=np.intp)
-    codes = np.minimum(codes, len(classes) - 1)
-    return np.where(classes[codes] == labels, codes, -1)
-
-
 def member_codes(member, X, classes) -> np.ndarray:
     """Return the codes of the labels that a member predicts."""
-    return encode(member.predict(X), classes)
+    return code_labels(member.predict(X), classes)
 
 
 def _decides_pairs(member, n_classes):
@@ -68,11 +57,11 @@ def member_decisions(member, X, classes) -> np.ndarray:
         shares = np.clip(member.predict_proba(X), _LEAST, 1.0 - _LEAST)
         found = 0.5 * logit(shares) if len(known) == 2 else np.log(shares)
     if found is None or not np.isfinite(found).all():
-        codes = encode(member.predict(X), known)
+        codes = code_labels(member.predict(X), known)
         found = np.where(codes[:, None] == np.arange(len(known)), 0.5, -0.5)
     result = np.empty((len(found), len(classes)))
     result[:] = found.min(axis=1, keepdims=True) - 1.0
-    places = encode(known, classes)
+    places = code_labels(known, classes)
     result[:, places[places >= 0]] = found[:, places >= 0]
     if len(classes) == 2:
         return result[:, 1:] - result[:, :1]

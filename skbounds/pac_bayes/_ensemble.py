@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._labels import code_labels
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -38,7 +39,7 @@ from skbounds._sklearn_compat import (
 from skbounds.pac_bayes._bounds import check_pair, check_probabilities
 from skbounds.pac_bayes._calibration import fit_calibration
 from skbounds.pac_bayes._certify import catoni_constant, weigh_members
-from skbounds.pac_bayes._decisions import encode, member_codes, member_decisions
+from skbounds.pac_bayes._decisions import member_codes, member_decisions
 from skbounds.pac_bayes._layout import (
     assign_folds,
     content_keys,
@@ -343,7 +344,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         if not isinstance(self.prior, str):
             given_prior = check_probabilities("prior", self.prior, len(members))
         rng = check_random_state(self.random_state)
-        codes = encode(y, self.classes_)
+        codes = code_labels(y, self.classes_)
         train, cert, X_cert, cert_codes = self._split(
             X, codes, X_cert, y_cert, frozen.all(), rng
         )
@@ -351,7 +352,9 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         # Whatever the order in which the rows came, and yet in no order: members may
         # have folds of their own.
         train = rng.permutation(train[np.lexsort((codes[train], keys))])
-        trained = [encode(m.classes_, self.classes_) for m in members if _frozen(m)]
+        trained = [
+            code_labels(m.classes_, self.classes_) for m in members if _frozen(m)
+        ]
         learnt = np.unique(codes[train])
         if not frozen.all():
             trained.append(learnt)
@@ -375,7 +378,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         self.train_indices_ = np.sort(train)
         self.certification_indices_ = cert
         self._present_ = present
-        self._calibrate(held_out, codes[train], prior, kept)
+        calibration = self._calibrate(held_out, codes[train], prior, kept)
 
         level = self.delta / 2.0 if self.simultaneous else self.delta
         catoni_c, m = None, len(cert_codes)
@@ -401,11 +404,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         self._set_bounds(evidence, level=level)
         n_unseen = int(np.sum(~np.isin(cert_codes, present)))
         self._set_trained(present, n_unseen, m, len(train) or m, level)
-        weighted = self.posterior != "prior"
-        self.vote_weights_ = self.posterior_ if weighted else self.prior_
-        if weighted:
-            # The weights that were calibrated are not those that vote.
-            self._calibration_ = None
+        self._set_voters(calibration)
         return self
 
     def _check_rows(self, X):
@@ -600,17 +599,17 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         return prior, errors
 
     def _calibrate(self, held_out, truth, prior, kept):
-        """Set the members' scales of decisions, and the calibration of their mean."""
-        self._scales_ = self._calibration_ = None
+        """Set the members' scales of decisions; return the mean's calibration."""
+        self._scales_ = None
         if held_out is None or not held_out[2][kept].all():
-            return
+            return None
         decisions = held_out[1][:, kept]
         scales = np.abs(decisions).mean(axis=(0, 2))
         self._scales_ = np.where(scales > 0.0, scales, 1.0)
         average = np.einsum("nhk,h->nk", decisions, prior / self._scales_)
         # Labels that only the rows have cannot be predicted.
-        local = encode(truth, self._present_)
-        self._calibration_ = fit_calibration(average[local >= 0], local[local >= 0])
+        local = code_labels(truth, self._present_)
+        return fit_calibration(average[local >= 0], local[local >= 0])
 
     def _fit_members(self, X, codes, train, members, wanted):
         """Return the fitted members, None where not wanted or failed."""

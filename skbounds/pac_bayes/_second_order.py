@@ -103,7 +103,6 @@ def tandem_posterior(joint, n_rows, prior, delta):
     support = np.flatnonzero(prior)
     T, log_p = joint[np.ix_(support, support)], np.log(prior[support])
     level = kl_complexity(n_rows, "exact") - np.log(delta)
-    q = prior[support].copy()
 
     def value_of(log_q, q):
         cost = 2.0 * max(float(q @ (log_q - log_p)), 0.0) + level

@@ -142,8 +142,9 @@ class PACBayesSVMEnsemble(CertifiedVote):
         The classes that the training part has. The others are never predicted.
     unseen_class_bound_ : float
         With probability ``1 - delta``, a new row has a class that is not among
-        `trained_classes_` (in the progressive scheme, among those of the first part of
-        the first order) with at most this probability.
+        `trained_classes_` with at most this probability. Where there are several parts
+        that train, among the classes of the first: with ``scheme="progressive"`` before
+        the first block of the first order, with ``"per_member"`` the first member's.
     estimators_ : list of classifiers
         The fitted members, each with the attributes of a fitted ``SVC``: one for each
         value of C, with ``prior="cv"`` only for those with weight; in the progressive
@@ -423,14 +424,9 @@ class PACBayesSVMEnsemble(CertifiedVote):
         self.catoni_c_ = found.catoni_c
         self._paths_, self._present_ = found.paths, found.present
         self._set_bounds(found.evidence, level=level, certified=not self.refit)
-        self._calibration_ = found.calibration
         present = np.unique(np.concatenate(found.present))
         self._set_trained(present, *found.unseen, found.n_voting, level)
-        weighted = self.posterior != "prior"
-        self.vote_weights_ = self.posterior_ if weighted else self.prior_
-        if weighted:
-            # The weights that were calibrated are not those that vote.
-            self._calibration_ = None
+        self._set_voters(found.calibration)
         if self.capped_.all():
             warn_user(
                 "max_iter_per_C ended the solver for every member. The certificate "

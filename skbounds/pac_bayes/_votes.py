@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from skbounds._base import SkboundsEstimator, warn_user
+from skbounds._labels import code_labels
 from skbounds.pac_bayes._bounds import check_delta
 from skbounds.pac_bayes._calibration import (
     lead,
@@ -23,7 +24,6 @@ from skbounds.pac_bayes._calibration import (
     side_probability,
     smoothed_shares,
 )
-from skbounds.pac_bayes._decisions import encode
 from skbounds.pac_bayes._monitor import VoteMonitor
 from skbounds.pac_bayes._stacking import plurality, vote_shares
 from skbounds.pac_bayes._tails import hoeffding_bentkus_limit, tail_limit
@@ -41,9 +41,7 @@ def check_together(X_cert, y_cert) -> None:
 class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     """Predictions and bounds of a weighted vote.
 
-    A subclass sets ``classes_, trained_classes_, vote_weights_, posterior_``, the
-    calibration ``_calibration_`` (None where there is none) and ``_n_voting_rows_``,
-    and calls `_set_bounds`.
+    A subclass calls `_set_classes`, `_set_bounds`, `_set_trained` and `_set_voters`.
     """
 
     @abstractmethod
@@ -135,7 +133,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             Probabilities, in the order of `classes_`. A class that no training row had
             gets a little of every row.
         """
-        if getattr(self, "_calibration_", None) is None:
+        if self._calibration_ is None:
             shares, average = self._shares(X), None
         else:
             shares, average = self._shares_and_average(X)
@@ -243,7 +241,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         weights = self.posterior_[voters]
         y = column_or_1d(y)
         check_consistent_length(X, y)
-        truth = encode(y, self.classes_)
+        truth = code_labels(y, self.classes_)
         wrong = self._member_codes(X, voters) != truth[:, None]
         return float(np.mean(wrong @ (weights / weights.sum())))
 
@@ -452,7 +450,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     def _certification_codes(self, y_cert):
         """Return the classes of certification rows, -1 for labels that are none."""
         y_cert = column_or_1d(y_cert)
-        codes = encode(y_cert, self.classes_)
+        codes = code_labels(y_cert, self.classes_)
         if len(codes) and (codes < 0).all():
             raise ValueError(
                 f"y_cert has none of the labels of y, {self.classes_.tolist()!r}; got "
@@ -506,6 +504,12 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
                 "predicted, and count as errors in the bounds. The split must not "
                 "depend on the labels, so it is not redrawn."
             )
+
+    def _set_voters(self, calibration):
+        """Set the weights that vote, and what was calibrated for the prior's."""
+        by_prior = self.posterior == "prior"
+        self.vote_weights_ = self.prior_ if by_prior else self.posterior_
+        self._calibration_ = calibration if by_prior else None
 
     def _warn_of_weak_bounds(self):
         m = self.n_certification_

@@ -1294,6 +1294,16 @@ def test_display_has_the_numbers_of_the_scorer():
     assert not hasattr(model, "classes_")
 
 
+@pytest.mark.parametrize("loss", ["zero_one", "log", "brier"])
+def test_losses_of_classes_are_for_classes(loss):
+    """Kernels are chosen within classes; numbers are none."""
+    X, y = classification(41, n=40)
+    kernel = BolsteredScorer(method="x").fit(X, y).kernel_
+    assert_array_equal(BolsteredScorer(method="x", loss=loss).fit(X, y).kernel_, kernel)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        BolsteredScorer(method="x", loss=loss).fit(X, y + 0.5)
+
+
 def test_display_draws_the_numbers():
     """Every number of the data is a coordinate somewhere."""
     pytest.importorskip("matplotlib")

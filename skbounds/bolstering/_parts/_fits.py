@@ -9,7 +9,8 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skbounds._base import warn_user
-from skbounds.bolstering._losses import Score, code_labels, respond
+from skbounds._labels import code_labels
+from skbounds.bolstering._losses import Score, respond
 
 
 @dataclass
