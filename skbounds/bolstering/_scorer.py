@@ -194,9 +194,9 @@ class BolsteredScorer(SkboundsEstimator):
     of that of 10-fold cross-validation with 40 rows and 1.02 with 100 rows on one
     collection of data sets, and 1.03 on two others, at .4 of the cost; on labels that
     are noise it is .80 of it, without bias. For squared loss it is level (.99), for log
-    loss too (.97 to .99) but for GaussianNB (1.3). Prefer 10 folds where the error is
-    below .1 and there are 60 rows or more, where the target follows a rule exactly, and
-    above 500 rows (where the default warns).
+    loss too (.97 to .99) but for GaussianNB (1.3). Prefer 10 folds where the target
+    follows a rule exactly, with ten rows per class or about as many features as rows,
+    and above 500 rows (where the default warns).
 
     Rows must be independent and in no order. Of rows that belong together give
     `groups` to `estimate`; for series use
