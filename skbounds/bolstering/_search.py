@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbounds._base import fit_from_scratch
 from skbounds._sklearn_compat import _fit_context, is_scorer, routing_enabled
 from skbounds.bolstering._losses import Score, resolve_losses
-from skbounds.bolstering._parts._estimate import warn_of_size
+from skbounds.bolstering._parts._estimate import warn_of_rows
 from skbounds.bolstering._parts._leave_one_out import has_formula
 from skbounds.bolstering._scorer import BolsteredScorer
 from skbounds.bolstering._val_score import MEAN_SCORINGS, FullSampleSplit, Scoring
@@ -351,7 +351,7 @@ class BolsteredSearchCV(GridSearchCV):
         else:
             question = _Question(plan, rows, losses, fit_params)
             if self.method == "auto" and not has_formula(self.estimator):
-                warn_of_size(rows.table.n_rows)
+                warn_of_rows(rows)
         search = GridSearchCV(
             _Candidate(self.estimator, question),
             self.param_grid,

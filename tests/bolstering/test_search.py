@@ -200,6 +200,20 @@ def test_ranks_by_both_errors_differ(seed):
     assert (scores[:, None] > scores + 1e-6)[later].any()
 
 
+@pytest.mark.parametrize("what", ["repeat another row", "holds nearly all"])
+def test_rows_are_warned_of_once(what):
+    """By the search, and not by each of its candidates."""
+    X, y = classification(5, n=40)
+    if what == "repeat another row":
+        X[30:], y[30:] = X[:10], y[:10]
+    else:
+        X[5, 1] = 1e6
+    grid = {"var_smoothing": [1e-9, 0.3, 3.0]}
+    with pytest.warns(UserWarning, match=what) as caught:
+        BolsteredSearchCV(GaussianNB(), grid).fit(X, y)
+    assert sum(what in str(warning.message) for warning in caught) == 1
+
+
 def test_only_the_winner_is_fitted_on_all_rows():
     """Candidates have six fits on halves each."""
     X, y = classification(1, n=40)

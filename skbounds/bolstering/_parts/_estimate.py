@@ -94,8 +94,8 @@ def choose_schemes(kind, n_rows, n_folds, *, classification, grouped):
     return ("stratified",) if classification else ("random",)
 
 
-def check_rows(rows, *, in_search=False):
-    """Refuse and warn of rows that parts say little about."""
+def check_rows(rows):
+    """Refuse rows that no parts can be made of."""
     n = rows.table.n_rows
     if n < _LEAST_ROWS:
         raise ValueError(
@@ -108,10 +108,19 @@ def check_rows(rows, *, in_search=False):
             f"y has only one class, {rows.classes.tolist()!r}: nothing can be learnt "
             "from it, and no error estimated."
         )
-    if n > _LARGEST_STUDIED and not in_search:
-        warn_of_size(n)
+
+
+def warn_of_rows(rows):
+    """Warn of rows that parts say little about."""
+    n = rows.table.n_rows
+    if n > _LARGEST_STUDIED:
+        warn_user(
+            f"There are {n} rows: above {_LARGEST_STUDIED} rows nothing was measured "
+            "that speaks for method='auto', which was studied with at most 100; K-fold "
+            "cross-validation (cross_val_score) is about as fast."
+        )
     dominated = rows.prepare("outliers", rows.table.dominated_columns)
-    if dominated and not in_search:
+    if dominated:
         warn_user(
             f"One row holds nearly all of the variance of the columns {dominated}: an "
             "outlier, or a number that stands for a missing one? Fits on parts without "
@@ -126,16 +135,6 @@ def check_rows(rows, *, in_search=False):
                 "are copies of one observation. Give groups= that keep copies "
                 "together, or remove them."
             )
-
-
-def warn_of_size(n_rows):
-    """Say where cross-validation is the better choice."""
-    if n_rows > _LARGEST_STUDIED:
-        warn_user(
-            f"There are {n_rows} rows: above {_LARGEST_STUDIED} rows nothing was "
-            "measured that speaks for method='auto', which was studied with at most "
-            "100; K-fold cross-validation (cross_val_score) is about as fast."
-        )
 
 
 def estimate_by_parts(
@@ -155,13 +154,15 @@ def estimate_by_parts(
     fitted : estimator or None
         Fitted on all rows, where that has been done.
     in_search : bool
-        Whether it is one of many candidates, and the rows have been talked about.
+        Whether it is one of many candidates, and the rows have been warned of.
     """
     found = _by_leave_one_out(estimator, rows, losses, fit_params, fitted)
     rest = [loss for loss in losses if loss.name not in found]
     if rest:
         _check_estimator(estimator)
-        check_rows(rows, in_search=in_search)
+        check_rows(rows)
+        if not in_search:
+            warn_of_rows(rows)
         for schemes, part in _by_scheme(rest, rows, options).items():
             found |= _first_that_fits(
                 estimator, rows, part, options, fit_params, schemes
@@ -177,6 +178,7 @@ def estimate_pair(estimators, rows, loss, options, fit_params):
     for estimator in estimators:
         _check_estimator(estimator)
     check_rows(rows)
+    warn_of_rows(rows)
     [(schemes, _)] = _by_scheme([loss], rows, options).items()
     return _try_in_turn(
         rows,
