@@ -133,6 +133,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             Probabilities, in the order of `classes_`. A class that no training row had
             gets a little of every row.
         """
+        check_is_fitted(self)
         if self._calibration_ is None:
             shares, average = self._shares(X), None
         else:
