@@ -230,7 +230,7 @@ class RidgeSMP(BaseSMPRegressor):
         if has_mean and not sparse.issparse(X):
             center = np.average(X, axis=0, weights=weight)
             if not X.flags.writeable:
-                X = X.copy()
+                X = X.copy(order="K")
             X -= center
         design = make_design(
             X,
