@@ -86,7 +86,7 @@ _TOPICS = {
 }
 _TOPIC_OF = {name: topic for topic, names in _TOPICS.items() for name in names}
 
-__all__ = [*sorted(_TOPIC_OF), *_TOPICS]
+__all__ = [*sorted(_TOPIC_OF), *_TOPICS, "show_versions"]
 
 
 def __getattr__(name):
@@ -94,6 +94,8 @@ def __getattr__(name):
         return import_module(f"{__name__}.{name}")
     if name in _TOPIC_OF:
         return getattr(import_module(f"{__name__}.{_TOPIC_OF[name]}"), name)
+    if name == "show_versions":
+        return import_module(f"{__name__}._show_versions").show_versions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

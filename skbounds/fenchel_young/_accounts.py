@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._blocks import row_blocks
+from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young import _bounds
 
 
@@ -27,14 +28,12 @@ class RegretAccounts:
     """Mixin: losses so far, bounds and certificates."""
 
     def _scalar(self, name):
-        from skbounds.fenchel_young import _streams
-
         self._require_state()
         # After further passes the account is closed, and bounds are about the first.
         closed = vars(self).get("_closed_", {})
         if name in closed:
             return closed[name]
-        return self._state_["scalars"][getattr(_streams, name)]
+        return self._state_["scalars"][getattr(_core, name)]
 
     cumulative_loss_ = _account(
         "cumulative_loss_", "REALISED", "Target loss of the plays, summed."

@@ -11,28 +11,21 @@ _LARGEST = 1e150
 _LARGEST_SINGLE = 1e15
 
 
-def get_kernel(learner, sparse):
-    """Return the compiled loop."""
-    from skbounds.fenchel_young import _streams
-
-    kind = "mixture" if learner == "mixture" else "single"
-    return getattr(_streams, f"{kind}_{'sparse' if sparse else 'dense'}")
+def aligned_zeros(n_rows, n_columns, dtype):
+    """Return zeros that start on a cache line; memory is touched when it is used."""
+    itemsize = np.dtype(dtype).itemsize
+    memory = np.zeros(n_rows * n_columns + 64 // itemsize, dtype)
+    offset = (-memory.ctypes.data % 64) // itemsize
+    return memory[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 def csr_arrays(X):
     """Return data, int32 indices and int64 index pointers."""
     return (
-        read_only(X.data),
-        read_only(np.asarray(X.indices, dtype=np.int32)),
-        read_only(np.asarray(X.indptr, dtype=np.int64)),
+        np.require(X.data, requirements=["C", "A"]),
+        np.require(X.indices, np.int32, ["C", "A"]),
+        np.require(X.indptr, np.int64, ["C", "A"]),
     )
-
-
-def read_only(array):
-    """Return a read-only view: one compiled specialisation serves all inputs."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def check_magnitude(values, name, *, raw):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds.fenchel_young._arrays import check_magnitude, get_kernel, read_only
+from skbounds._core import fenchel_young as _core
+from skbounds.fenchel_young._arrays import check_magnitude
 
 # Rows whose uniform numbers are drawn ahead.
 _AHEAD = 256
@@ -14,17 +15,12 @@ class LightPath:
     """Buffers and settings for streams that come row by row."""
 
     def __init__(self, estimator):
-        from skbounds.fenchel_young import _streams
-
         loss = estimator._make_loss()
-        self.state = estimator._writeable_state()
-        self.table = self.state.table
-        self.settings = estimator._settings(loss)
-        self.kernel = get_kernel(estimator._learner_, estimator._sparse_)
+        self.stream = estimator._stream(loss)
+        self.table = estimator._state_["table"]
+        self.scalars = estimator._state_["scalars"]
         self.sparse = estimator._sparse_
         self.raw = estimator._scaling_ == "none"
-        self.beyond = _streams.BEYOND
-        self.rows = _streams.ROWS
         self.dtype = self.table.dtype
         self.n_features = estimator.n_features_in_
         self.targets = np.zeros((1, loss.n_targets), np.int64)
@@ -33,16 +29,7 @@ class LightPath:
         self.draw = estimator._uniforms
         self.ahead, self.first = None, 0
         self.row = np.zeros((1, self.n_features), self.dtype)
-        self.n_outputs = loss.n_outputs
-        self._make_scratch(0 if self.sparse else self.n_features)
-
-    def _make_scratch(self, longest):
-        from skbounds.fenchel_young import _streams
-
-        self.longest = longest
-        self.scratch = _streams.make_scratch(
-            self.state, self.n_outputs, longest, self.targets.shape[1]
-        )
+        self.run_row = self.stream.sparse if self.sparse else self.stream.dense
 
     def _to_numbers(self, values, name):
         """Return an array of the stream's precision."""
@@ -63,7 +50,7 @@ class LightPath:
                 )
             check_magnitude(x, "x", raw=self.raw)
             self.row[0] = x
-            self.arrays = (read_only(self.row),)
+            self.arrays = (self.row,)
             return
         if not isinstance(x, tuple) or len(x) != 2:
             raise ValueError(
@@ -92,27 +79,17 @@ class LightPath:
                 f"{int(indices[0])} to {int(indices[-1])}."
             )
         check_magnitude(values, "values", raw=self.raw)
-        if len(indices) > self.longest:
-            self._make_scratch(2 * len(indices))
         self.arrays = (
-            read_only(values),
-            read_only(np.asarray(indices, dtype=np.int32)),
-            read_only(np.array([0, len(indices)], dtype=np.int64)),
+            np.ascontiguousarray(values),
+            np.ascontiguousarray(indices, dtype=np.int32),
+            np.array([0, len(indices)], dtype=np.int64),
         )
 
     def run(self, log):
         """Play and learn the row that was taken over."""
-        at = int(self.state.scalars[self.rows])
+        at = int(self.scalars[_core.ROWS])
         if self.ahead is None or not 0 <= at - self.first < len(self.ahead):
             self.ahead, self.first = self.draw(_AHEAD, self.draws), at
         offset = at - self.first
-        self.kernel(
-            self.settings,
-            self.state,
-            self.scratch,
-            *self.arrays,
-            self.targets,
-            self.ahead[offset : offset + 1],
-            self.plays,
-            log,
-        )
+        uniforms = self.ahead[offset : offset + 1]
+        self.run_row(*self.arrays, self.targets, uniforms, self.plays, log)

@@ -1,7 +1,7 @@
 """Fenchel-Young losses on their polytopes: one interface over all structures.
 
 Scores and predictions have one row per sample and D columns; targets and plays are
-int64 in the user's form (see ``_rows``). Compiled code is imported on first use.
+int64 in the user's form (see ``native/fenchel_young/rows.h``).
 
 Numbers of definitions, theorems and sections: Sakaue, Bao, Tsuchiya and Oki (2024).
 """
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 
 import numpy as np
+
+from skbounds._core import fenchel_young as _core
 
 # sup E[L] / (-ln p_y) of Algorithm 1 over all probability vectors: the maximum of
 # (1 - 2 s^2) / (-ln s) over 0 < s < 1/2.
@@ -86,20 +88,16 @@ class FenchelYoungLoss:
     @property
     def structure_code(self) -> int:
         """Return the structure's number in the compiled code."""
-        from skbounds.fenchel_young import _rows
-
         if self.loss == "sparsemax":
-            return _rows.EUCLIDEAN_SIMPLEX
-        return getattr(_rows, self.structure.upper())
+            return _core.EUCLIDEAN_SIMPLEX
+        return getattr(_core, self.structure.upper())
 
     @property
     def loss_code(self) -> int:
         """Return the loss's number in the compiled code."""
-        from skbounds.fenchel_young import _rows
-
         if self.structure == "simplex":
-            return getattr(_rows, self.loss.upper())
-        return getattr(_rows, f"{self.structure}_{self.loss}".upper())
+            return getattr(_core, self.loss.upper())
+        return getattr(_core, f"{self.structure}_{self.loss}".upper())
 
     def n_uniforms(self, decoding: str) -> int:
         """Return how many uniform numbers the play of one row takes."""
@@ -178,22 +176,17 @@ class FenchelYoungLoss:
 
     def predict(self, theta: np.ndarray) -> np.ndarray:
         """Return the regularised predictions (Definition 2.2)."""
-        from skbounds.fenchel_young._rows import predict_rows
-
         theta = np.ascontiguousarray(theta, dtype=np.float64)
         u = np.empty_like(theta)
-        predict_rows(self.loss_code, float(self.mu), theta, u)
+        _core.predict_rows(self.loss_code, float(self.mu), theta, u)
         return u
 
     def respond(self, theta, targets) -> tuple[np.ndarray, np.ndarray]:
         """Return the unscaled losses and the residuals, their gradients in theta."""
-        from skbounds.fenchel_young._rows import respond_rows
-
         theta = np.ascontiguousarray(theta, dtype=np.float64)
         values, residual = np.empty(len(theta)), np.empty_like(theta)
-        respond_rows(
+        _core.respond_rows(
             self.loss_code,
-            self.structure_code,
             float(self.mu),
             theta,
             np.ascontiguousarray(targets, dtype=np.int64),
@@ -204,10 +197,8 @@ class FenchelYoungLoss:
 
     def nearest(self, u: np.ndarray) -> np.ndarray:
         """Return the vertices nearest to the rows of u."""
-        from skbounds.fenchel_young._rows import nearest_rows
-
         vertices = np.empty((len(u), self.n_targets), np.int64)
-        nearest_rows(self.structure_code, np.ascontiguousarray(u), vertices)
+        _core.nearest_rows(self.structure_code, np.ascontiguousarray(u), vertices)
         return vertices
 
     def decode(self, u, decoding: str, uniforms=None) -> tuple[np.ndarray, np.ndarray]:
@@ -215,13 +206,11 @@ class FenchelYoungLoss:
 
         Without uniforms the plays mean nothing.
         """
-        from skbounds.fenchel_young._rows import decode_rows
-
         if uniforms is None:
             uniforms = np.zeros((len(u), max(1, self.n_uniforms(decoding))))
         plays = np.empty((len(u), self.n_targets), np.int64)
         means = np.empty(u.shape)
-        decode_rows(
+        _core.decode_rows(
             self.structure_code,
             DECODINGS.index(decoding),
             np.ascontiguousarray(u),

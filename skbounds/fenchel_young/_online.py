@@ -24,15 +24,15 @@ from skbounds._base import (
     warn_user,
 )
 from skbounds._blocks import row_blocks
+from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
+    aligned_zeros,
     canonical_rows,
     check_magnitude,
     csr_arrays,
-    get_kernel,
-    read_only,
 )
 from skbounds.fenchel_young._light import LightPath
 from skbounds.fenchel_young._losses import DECODINGS, FenchelYoungLoss
@@ -218,9 +218,9 @@ class FenchelYoungOnline(
         light = self._light_path()
         light.fill(x)
         self._encode_one(y, light.targets[0])
-        before = light.state.scalars[light.beyond]
+        before = light.scalars[_core.BEYOND]
         light.run(self._log_)
-        if light.state.scalars[light.beyond] > before == 0:
+        if light.scalars[_core.BEYOND] > before == 0:
             self._warn_of_long_row()
         return self._decode_plays(light.plays.copy())[0]
 
@@ -269,8 +269,6 @@ class FenchelYoungOnline(
 
     def _seen_features(self, X):
         """Return the rows of a whole stream as the learner sees them, from scratch."""
-        from skbounds.fenchel_young import _streams
-
         n, n_features = X.shape
         intercept = bool(self._params_["fit_intercept"])
         scaled = self._scaling_ == "auto"
@@ -288,11 +286,11 @@ class FenchelYoungOnline(
                 )
             return sp.hstack([X, np.ones((n, 1))], format="csr") if intercept else X
         features = np.zeros((n, n_features + intercept))
-        _streams.features_dense(
-            _streams.STANDARDIZE if scaled else _streams.RAW,
+        _core.features_dense(
+            _core.STANDARDIZE if scaled else _core.RAW,
             intercept,
             float(self._params_["clip"]),
-            read_only(X),
+            X,
             np.zeros(n_features),
             np.zeros(n_features),
             0.0,
@@ -302,8 +300,6 @@ class FenchelYoungOnline(
 
     def _start(self, X):
         """Set up the state from the first rows and the parameters."""
-        from skbounds.fenchel_young import _streams
-
         params = self._params_
         learner = self._learner()
         loss = self._make_loss()
@@ -344,7 +340,7 @@ class FenchelYoungOnline(
         # Dual averaging has the sum of gradients in its weights.
         by_gradient = learner in ("ogd", "adaptive", "parameter_free")
         self._state_ = {
-            "table": _streams.aligned_zeros(n_rows, padded, X.dtype),
+            "table": aligned_zeros(n_rows, padded, X.dtype),
             "average": np.zeros((n_rows if params["average"] else 0, width)),
             "gradient": np.zeros((n_rows if by_gradient else 0, loss.n_outputs)),
             "mean": np.zeros(X.shape[1] if dense_map else 0),
@@ -416,40 +412,34 @@ class FenchelYoungOnline(
         return self._params_["loss"]
 
     def _first_scalars(self):
-        from skbounds.fenchel_young import _streams
-
-        scalars = np.zeros(_streams.N_SCALARS)
-        scalars[_streams.FACTOR] = 1.0
-        scalars[_streams.WEALTH] = self._params_["initial_wealth"]
-        scalars[_streams.BET_SUM] = 1.0
+        scalars = np.zeros(_core.N_SCALARS)
+        scalars[_core.FACTOR] = 1.0
+        scalars[_core.WEALTH] = self._params_["initial_wealth"]
+        scalars[_core.BET_SUM] = 1.0
         return scalars
 
     def _settings(self, loss):
         """Return what the compiled loops need to know."""
-        from skbounds.fenchel_young import _streams
-
         params = self._params_
-        scaling = _streams.RAW
+        scaling = _core.RAW
         if self._scaling_ == "auto":
-            scaling = (
-                _streams.FIRST_MAGNITUDE if self._sparse_ else _streams.STANDARDIZE
-            )
-        return _streams.Settings(
-            learner=getattr(_streams, self._learner_.upper()),
-            loss=loss.loss_code,
-            structure=loss.structure_code,
-            decoding=DECODINGS.index(params["decoding"]),
-            scaling=scaling,
-            intercept=bool(params["fit_intercept"]),
-            mu=float(loss.mu),
-            step=float(self._step_),
-            scale=float(self._scale_),
-            norm_limit=float(self._norm_limit_),
-            diameter=float(params["diameter"] or 0.0),
-            gradient_limit=float(self._gradient_limit(loss)),
-            share=float(params.get("share", 0.0)),
-            clip=float(params["clip"]),
-        )
+            scaling = _core.FIRST_MAGNITUDE if self._sparse_ else _core.STANDARDIZE
+        return {
+            "learner": getattr(_core, self._learner_.upper()),
+            "loss": loss.loss_code,
+            "decoding": DECODINGS.index(params["decoding"]),
+            "scaling": scaling,
+            "intercept": bool(params["fit_intercept"]),
+            "mu": float(loss.mu),
+            "step": float(self._step_),
+            "scale": float(self._scale_),
+            "norm_limit": float(self._norm_limit_),
+            "diameter": float(params["diameter"] or 0.0),
+            "gradient_limit": float(self._gradient_limit(loss)),
+            "share": float(params.get("share", 0.0)),
+            "clip": float(params["clip"]),
+            "n_outputs": loss.n_outputs,
+        }
 
     def _gradient_limit(self, loss):
         """Return the largest gradient norm of the scaled loss, for coin betting."""
@@ -466,54 +456,39 @@ class FenchelYoungOnline(
 
     def _run(self, X, targets, log, keep=False):
         """Play and learn checked rows; return the plays if asked."""
-        from skbounds.fenchel_young import _streams
-
         loss = self._make_loss()
-        settings = self._settings(loss)
-        state = self._writeable_state()
-        kernel = get_kernel(self._learner_, self._sparse_)
+        stream = self._stream(loss)
         n = len(targets)
         plays = np.zeros((n if keep else 0, targets.shape[1]), np.int64)
-        longest = X.shape[1]
         if self._sparse_:
-            longest = int(np.diff(X.indptr).max(initial=0))
-            arrays = csr_arrays(X)
+            data, indices, indptr = csr_arrays(X)
         else:
-            X = read_only(np.require(X, requirements=["C", "A"]))
-        scratch = _streams.make_scratch(
-            state, loss.n_outputs, longest, targets.shape[1]
-        )
+            X = np.require(X, requirements=["C", "A"])
         draws = loss.n_uniforms(self._params_["decoding"])
-        before = state.scalars[_streams.BEYOND]
+        scalars = self._state_["scalars"]
+        before = scalars[_core.BEYOND]
         for block in row_blocks(n, max(256, _UNIFORMS // max(1, draws))):
             uniforms = self._uniforms(block.stop - block.start, draws)
-            rows = (
-                (arrays[0], arrays[1], arrays[2][block.start : block.stop + 1])
-                if self._sparse_
-                else (X[block],)
-            )
-            kernel(
-                settings,
-                state,
-                scratch,
-                *rows,
-                targets[block],
-                uniforms,
-                plays[block] if keep else plays,
-                log,
-            )
-        if state.scalars[_streams.BEYOND] > before == 0:
+            rest = targets[block], uniforms, plays[block] if keep else plays, log
+            if self._sparse_:
+                part = indptr[block.start : block.stop + 1]
+                stream.sparse(data, indices, part, *rest)
+            else:
+                stream.dense(X[block], *rest)
+        if scalars[_core.BEYOND] > before == 0:
             self._warn_of_long_row()
         return plays
 
-    def _writeable_state(self):
-        """Return the state as the compiled loops take it."""
-        from skbounds.fenchel_young import _streams
-
-        if not self._state_["table"].flags.writeable:
-            # Loaded as a read-only memory map.
-            self._state_ = {k: v.copy() for k, v in self._state_.items()}
-        return _streams.State(**self._state_)
+    def _stream(self, loss):
+        """Return the compiled loops over rows, looking into the arrays of the state."""
+        # Arrays loaded as memory maps may be read-only, or not aligned.
+        self._state_ = {
+            name: np.require(array, requirements=["C", "A", "W"])
+            for name, array in self._state_.items()
+        }
+        single = self._state_["table"].dtype == np.float32
+        kind = _core.StreamFloat if single else _core.StreamDouble
+        return kind(**self._settings(loss), **self._state_)
 
     def _uniforms(self, n, draws):
         """Return the uniform numbers of the next n rows.
@@ -528,9 +503,7 @@ class FenchelYoungOnline(
         return generator.random((n, draws))
 
     def _rows_learnt(self):
-        from skbounds.fenchel_young import _streams
-
-        return int(self._state_["scalars"][_streams.ROWS])
+        return int(self._state_["scalars"][_core.ROWS])
 
     def _warn_of_long_row(self):
         warn_user(

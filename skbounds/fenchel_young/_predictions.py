@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young._arrays import canonical_rows
 
 
@@ -35,34 +36,30 @@ class OnlinePredictions:
         They include the experts' factors, and act on features as the learner sees
         them; float64, shape (n_rows, n_experts * n_outputs).
         """
-        from skbounds.fenchel_young import _streams
-
         scalars, table = self._state_["scalars"], self._state_["table"]
         n_outputs = self._make_loss().n_outputs
         width = n_outputs * max(1, len(self._state_["rates"]))
         weights = np.asarray(table[rows, :width], dtype=np.float64)
-        factor = np.full(width, scalars[_streams.FACTOR])
-        cumulated = np.full(width, scalars[_streams.CUMULATED])
+        factor = np.full(width, scalars[_core.FACTOR])
+        cumulated = np.full(width, scalars[_core.CUMULATED])
         if self._learner_ in ("mixture", "dual"):
-            longest = scalars[_streams.NORM_MAX]
+            longest = scalars[_core.NORM_MAX]
             base = self._step_ / longest if longest > 0.0 else 0.0
             factor[:n_outputs] = base
         if self._learner_ == "mixture":
-            total = scalars[_streams.NORM_SUM]
-            mean = scalars[_streams.ROWS] / total if total > 0.0 else 0.0
+            total = scalars[_core.NORM_SUM]
+            mean = scalars[_core.ROWS] / total if total > 0.0 else 0.0
             factor[n_outputs:] = sqrt(mean)
-            cumulated[:n_outputs] = scalars[_streams.CUMULATED_BASE]
+            cumulated[:n_outputs] = scalars[_core.CUMULATED_BASE]
         elif self._learner_ == "parameter_free":
-            factor *= scalars[_streams.BET] * scalars[_streams.WEALTH]
+            factor *= scalars[_core.BET] * scalars[_core.WEALTH]
         if self._params_["average"]:
             total = weights * cumulated + self._state_["average"][rows]
-            return total / max(1.0, scalars[_streams.ROWS])
+            return total / max(1.0, scalars[_core.ROWS])
         return weights * factor
 
     def _scale_of(self, columns):
         """Return centres and multipliers of some features."""
-        from skbounds.fenchel_young import _streams
-
         if self._scaling_ == "none":
             return 0.0, np.ones(len(columns))
         if self._sparse_:
@@ -71,7 +68,7 @@ class OnlinePredictions:
             spread = np.asarray(self._state_["table"][columns, column], np.float64)
             centre = 0.0
         else:
-            count = self._state_["scalars"][_streams.ROWS]
+            count = self._state_["scalars"][_core.ROWS]
             spread = np.sqrt(self._state_["square"][columns] / count)
             centre = self._state_["mean"][columns]
         multiplier = np.divide(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from skbounds.hmm import _compiled, _emissions
+from skbounds._core import hmm as _core
+from skbounds.hmm import _emissions
 from skbounds.hmm._mixing import stationary_law
 
 # Probabilities below may be the only way to a state, and vanish on it.
@@ -75,7 +76,7 @@ def expectation(
     """
     n, s = log_density.shape
     density, top = np.empty((n, s)), np.empty(n)
-    _compiled.subtract_largest(log_density, density, top)
+    _core.subtract_largest(log_density, density, top)
     if not np.isfinite(top).all():
         raise ValueError(
             "the density of a row is 0 or infinite for all states: the data are too "
@@ -86,15 +87,11 @@ def expectation(
     careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
     filtered, scale = np.empty((n, s)), np.ones(n)
     posterior, pairs = np.empty((n, s)), np.zeros((s, s))
-    failed = _compiled.forward(
-        density, starts, start, transition, careful, filtered, scale
-    )
+    failed = _core.forward(density, starts, start, transition, careful, filtered, scale)
     longest = np.diff(starts).max()
     whole = window is None or window >= longest - 1
     if not rows_only and whole:
-        _compiled.backward(
-            density, starts, transition, filtered, scale, posterior, pairs
-        )
+        _core.backward(density, starts, transition, filtered, scale, posterior, pairs)
         pairs *= transition
     with np.errstate(divide="ignore"):
         log_start, log_transition = np.log(start), np.log(transition)
@@ -102,9 +99,10 @@ def expectation(
     if failed:
         for q in np.flatnonzero(scale[starts[:-1]] == 0.0):
             first, stop = starts[q], starts[q + 1]
-            rows[first:stop] = _compiled.log_pass(
-                log_density, first, stop, log_start, log_transition, posterior, pairs
-            )
+            _core.log_pass(
+                log_density, first, stop, log_start, log_transition, posterior, pairs,
+                rows[first:stop],
+            )  # fmt: skip
     if not np.isfinite(rows).all():
         raise ValueError("the data are impossible under the model's transitions.")
     if rows_only or whole:
@@ -112,7 +110,7 @@ def expectation(
     pairs = np.zeros((s, s))
     law, missed = stationary_law(transition), np.zeros(n, dtype=bool)
     careful = careful or bool(law.min() < _IMPOSSIBLE)
-    _compiled.windows(
+    _core.windows(
         density, starts, start, law, transition, careful, window, posterior, pairs,
         missed,
     )  # fmt: skip

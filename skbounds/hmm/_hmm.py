@@ -14,8 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
-from skbounds.hmm import _compiled, _em, _emissions, _mixing, _symmetric
+from skbounds.hmm import _em, _emissions, _mixing, _symmetric
 from skbounds.hmm._sequences import sequence_starts
 
 # Squares of larger values, summed, overflow.
@@ -659,7 +660,7 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         starts = sequence_starts(len(X), sequence_id, lengths)
         states = np.empty(len(X), dtype=np.int64)
         with np.errstate(divide="ignore"):
-            log_prob = _compiled.viterbi(
+            log_prob = _core.viterbi(
                 self._log_densities(X), starts, np.log(self.startprob_),
                 np.log(self.transmat_), states,
             )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from skbounds.hmm import _compiled
+from skbounds._core import hmm as _core
 from skbounds.hmm._em import iterate
 
 # What may be left of a block's wrong start.
@@ -111,9 +111,9 @@ def sweep(lean, starts, tilt, left, right):
     if len(starts) == 2 and abs(tilt) < 1.0:
         overlap = block_overlap(tilt)
         if n >= _LANES * max(_LEAST_BLOCK * overlap, 64):
-            _compiled.fields_in_blocks(lean, tilt, overlap, _LANES, left, right)
+            _core.fields_in_blocks(lean, tilt, overlap, _LANES, left, right)
             return
-    _compiled.fields(lean, starts, tilt, left, right)
+    _core.fields(lean, starts, tilt, left, right)
 
 
 def block_overlap(tilt, tolerance=_ROUNDING):
@@ -136,7 +136,7 @@ def _in_windows(model, own, starts, rows, window):
     posterior, pairs = np.empty((len(own), 2)), np.zeros((2, 2))
     failed = np.zeros(len(own), dtype=bool)
     # Neither state can be the only way to the other.
-    _compiled.windows(
+    _core.windows(
         density, starts, half, half, transition, False, window, posterior, pairs, failed
     )
     means = posterior[:, 1] - posterior[:, 0]

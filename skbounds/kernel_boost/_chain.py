@@ -1,4 +1,8 @@
-"""The path of the first-order Sobolev kernel 1 + min(x, x') of one feature."""
+"""The path of the first-order Sobolev kernel 1 + min(x, x') of one feature.
+
+The inverse of the kernel matrix of sorted distinct points is tridiagonal, so that a
+rational filter of it takes O(n) (see ``native/kernel_boost/kernel_boost.h``).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skbounds.kernel_boost._banded import filtered
+from skbounds._core import kernel_boost as _core
 from skbounds.kernel_boost._rational import FEWEST_STEPS, fractions, prepared_times
 from skbounds.kernel_boost._solvers import full_basis
 from skbounds.kernel_boost._stopping import Spectrum, Statistics
@@ -113,7 +117,7 @@ def fit_chain(chain, step_size, T):
     """
     found = fractions(float(T))
     values, leverage = np.zeros(chain.means.shape), np.zeros(len(chain.knots))
-    filtered(
+    _core.filtered(
         np.diff(chain.knots), 1.0 + chain.knots[0], chain.weight,
         chain.weight[:, None] * chain.means, T * step_size / chain.weight.sum(),
         found.poles, found.factors, values, leverage,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from skbounds._jit import compile_nogil
+from skbounds._core import kernel_boost as _core
 
-_compile = partial(compile_nogil, error_model="numpy", fastmath=False)
 # Rows of a chunk: its part of the factor stays in the second-level cache.
 _CHUNK = 1024
 # The factor is complete once so much of the trace is left.
@@ -19,9 +16,8 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 32, 128
 _MOST_REJECTED = 5
 
 
-@_compile()
 def accept_pivots(matrix, uniforms):
-    """Reject proposals one by one, and eliminate those that are accepted.
+    """Return the numbers of the proposals that are accepted as pivots.
 
     A proposal is accepted with probability (residual now) / (residual when proposed),
     which reproduces the law of sequential random pivoting.
@@ -36,26 +32,8 @@ def accept_pivots(matrix, uniforms):
     -------
     accepted : ndarray of int
     """
-    b = len(matrix)
-    proposed = np.empty(b)
-    for j in range(b):
-        proposed[j] = matrix[j, j]
-    accepted = np.empty(b, dtype=np.int64)
-    n_accepted = 0
-    for j in range(b):
-        pivot = matrix[j, j]
-        if pivot <= 1e-12 * proposed[j] or pivot < uniforms[j] * proposed[j]:
-            continue
-        accepted[n_accepted] = j
-        n_accepted += 1
-        root = np.sqrt(pivot)
-        for k in range(j, b):
-            matrix[k, j] /= root
-        for k in range(j + 1, b):
-            scale = matrix[k, j]
-            for l in range(j + 1, k + 1):
-                matrix[k, l] -= scale * matrix[l, j]
-    return accepted[:n_accepted]
+    accepted = np.empty(len(matrix), dtype=np.int64)
+    return accepted[: _core.accept_pivots(matrix, uniforms, accepted)]
 
 
 class KernelFactor:

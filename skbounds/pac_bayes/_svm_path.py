@@ -13,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbounds.pac_bayes import _smo
+from skbounds._core import pac_bayes as _core
 from skbounds.pac_bayes._kernels import KernelRows
 from skbounds.pac_bayes._stacking import MOST_EXCESS_ERRORS
 
@@ -66,16 +66,16 @@ class PairProblem:
     def advance(self, C: float, tol: float, max_iter: float) -> tuple[int, bool]:
         """Solve for a larger C; return the number of iterations, and if capped."""
         most, rows = max_iter * len(self.beta), self.rows
-        settings = np.array([C, tol, *np.zeros(12)])
+        settings = np.array([C, tol, *np.zeros(6)])
         while True:
             # Now and then back to Python, where the user can interrupt.
             settings[2] = limit = min(most, settings[4] + _UNINTERRUPTED)
-            missing = _smo.solve(
+            missing = _core.solve(
                 rows.pool, rows.slot_of, rows.stamp, rows.clock, rows.diagonal,
                 self.segments, self.weight, self.beta, self.v, self.beta_seen,
                 self.outputs, self.work, settings,
             )  # fmt: skip
-            if missing != _smo.DONE:
+            if missing != _core.DONE:
                 rows.load(missing, self._promising())
             elif settings[4] < limit or limit == most:
                 break
@@ -86,11 +86,11 @@ class PairProblem:
         """Return the decision values of the targets, up to date."""
         rows = self.rows
         while True:
-            missing = _smo.update_outputs(
+            missing = _core.update_outputs(
                 rows.pool, rows.slot_of, rows.stamp, rows.clock, self.row_numbers,
                 self.beta, self.beta_seen, self.targets, self.outputs,
             )  # fmt: skip
-            if missing == _smo.DONE:
+            if missing == _core.DONE:
                 return self.outputs + self.bias
             rows.load(missing, self.row_numbers[self.beta != self.beta_seen])
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from skbounds.sequential import _bandit
+from skbounds._core import sequential as _core
 from skbounds.sequential._functions import _check_epsilon, check_sigma, is_number
 from skbounds.sequential._radius import beta
 
@@ -235,7 +235,7 @@ class BestArmTest(BaseEstimator):
         low, high = np.full(self._n_arms_, np.inf), np.full(self._n_arms_, np.inf)
         if tried.any():
             below, above = np.empty(tried.sum()), np.empty(tried.sum())
-            _bandit.radii(
+            _core.radii(
                 self._counts_[tried], self._x_lower_, self._x_upper_, self._sigma_,
                 below, above,
             )  # fmt: skip
@@ -265,13 +265,11 @@ class BestArmTest(BaseEstimator):
             # Each arm once before anything is decided.
             return None, everything[self._counts_ == 0.0]
         lower, upper = np.empty(self._n_arms_), np.empty(self._n_arms_)
-        _bandit.radii(
+        _core.radii(
             self._counts_, self._x_lower_, self._x_upper_, self._sigma_, lower, upper
         )
         arms = np.empty(4, dtype=np.int64)
-        certified, count = _bandit.decide(
-            self.means_, lower, upper, self._epsilon_, arms
-        )
+        certified, count = _core.decide(self.means_, lower, upper, self._epsilon_, arms)
         if certified >= 0:
             return int(certified), arms[:0]
         return None, everything if self._is_uniform_ else arms[:count].copy()
@@ -303,7 +301,7 @@ class BestArmTest(BaseEstimator):
         np.add.at(self._sums_, arms, rewards)
         changed = np.zeros(self._n_arms_, dtype=bool)
         changed[arms] = True
-        self._log_p_ = _bandit.watch(
+        self._log_p_ = _core.watch(
             np.nan_to_num(self.means_), self._counts_, changed, self._sigma_,
             self._epsilon_, self._log_p_,
         )  # fmt: skip
@@ -339,7 +337,7 @@ class BestArmTest(BaseEstimator):
                 "first."
             )
         counts, sums = self._counts_.copy(), self._sums_.copy()
-        certified, self._log_p_ = _bandit.replay(
+        certified, self._log_p_ = _core.replay(
             arms, rewards, counts, sums, self._x_lower_, self._x_upper_, self._sigma_,
             self._epsilon_, self._log_p_,
         )  # fmt: skip
@@ -548,7 +546,7 @@ def simulate_best_arm_tests(
         "log_p_value": np.empty(n_runs),
     }
     for k in range(n_runs):
-        found = _bandit.simulate(
+        found = _core.simulate(
             means[k], float(sigma), float(epsilon),
             excess(np.log(delta[k]) - np.log(2.0 * (n_arms - 1))),
             excess(np.log(delta[k]) - np.log(2.0)), int(max_pulls),

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils import check_array
 
+from skbounds._core import sequential as _core
 from skbounds.sequential import _radius
 
 _LARGEST_COUNT = 1e15
@@ -193,7 +194,7 @@ def always_valid_pvalue(means, counts, *, sigma, epsilon=0.0):
         return 1.0
     for i in range(1, len(means)):
         if counts[i] >= 1.0:
-            found = _radius.log_p_value(
+            found = _core.log_p_value(
                 means[i] - means[0] - epsilon, counts[i], counts[0], len(means) - 1,
                 sigma, found,
             )  # fmt: skip

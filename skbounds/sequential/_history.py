@@ -21,13 +21,9 @@ each time that groups are merged; and they are merged about log2(j) times.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from skbounds._jit import compile_nogil
-
-_compile = partial(compile_nogil, error_model="numpy", fastmath=False)
+from skbounds._core import sequential as _core
 
 # Least age of what is grouped; where the derivatives alternate, with room.
 _LEAST_AGE = 64
@@ -37,32 +33,6 @@ _MOST_RECENT = 128
 N_POINTS, _LARGEST_WIDTH = 4, 0.25
 # Rounding of the sums, by which they are made smaller.
 _ROUNDING = 1e-11
-
-
-@_compile()
-def sum_of_gamma(now, recent, points, weights, table, scale):
-    """Return the sum over recent rejections, and over groups.
-
-    Parameters
-    ----------
-    now : int
-        j.
-    recent : ndarray of int
-    points, weights : ndarray
-    table : ndarray
-        gamma_1, gamma_2, ... for the ages of recent rejections.
-    scale : float
-        Factor of gamma's formula.
-    """
-    total = 0.0
-    for tau in recent:
-        total += table[now - tau - 1]
-    far = 0.0
-    for k in range(len(points)):
-        x = now - points[k]
-        u = np.log(x)
-        far += weights[k] * u / x * np.exp(-np.sqrt(u))
-    return total + scale * far
 
 
 def gauss_quadrature(points, weights):
@@ -121,7 +91,8 @@ class RejectionHistory:
         self._recent = np.array(self.recent, dtype=np.int64)
         points = [point for group in self.groups for point in group["points"]]
         weights = [weight for group in self.groups for weight in group["weights"]]
-        self._points, self._weights = np.array(points), np.array(weights)
+        self._points = np.array(points, dtype=np.float64)
+        self._weights = np.array(weights, dtype=np.float64)
 
     def add(self, tau):
         """Add a rejection at test tau."""
@@ -148,7 +119,7 @@ class RejectionHistory:
     def sum(self, now, gamma):
         """Return the sum of gamma over the ages of all rejections at test `now`."""
         table = gamma.table(now)
-        total = sum_of_gamma(
+        total = _core.sum_of_gamma(
             now, self._recent, self._points, self._weights, table, gamma.scale
         )
         return float(total * (1.0 - _ROUNDING))

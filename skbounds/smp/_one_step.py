@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._core import smp as _core
 from skbounds.smp._base_fit import BaseFit, contrasts, step_length
 from skbounds.smp._tilts import label_targets
 
@@ -56,11 +57,9 @@ def one_step_eta(
     -------
     eta : ndarray of shape (n_rows, n_tilts)
     """
-    # Imported on first use: it loads the compiler.
-    from skbounds.smp._compiled import one_step_roots
-
     root = np.empty(slope.shape)
-    one_step_roots(eta, leverage, slope, target, root)
+    arrays = map(np.ascontiguousarray, (eta, leverage, slope, target))
+    _core.one_step_roots(*arrays, root)
     return root
 
 

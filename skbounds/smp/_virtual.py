@@ -32,6 +32,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._core import smp as _core
 from skbounds.smp._base_fit import (
     BaseFit,
     contrasts,
@@ -230,9 +231,6 @@ def _accelerate(delta, step, last):
 
 
 def _solve_block(base, features, slope, target, tol, max_iter):
-    # Imported on first use: it loads the compiler.
-    from skbounds.smp._compiled import binary_increments, softmax_increments
-
     n_rows, n_tilts, n_raw = target.shape
     Q = contrasts(base.n_classes)
     T_rows = whitened_rows(base, features)
@@ -266,9 +264,9 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         change = _forward(base, V)
         largest = np.empty(len(active))
         if n_raw == 1:
-            binary_increments(change[:, 0, :], base.proba[0], curvature, largest)
+            _core.binary_increments(change[:, 0, :], base.proba[0], curvature, largest)
         else:
-            softmax_increments(change, base.proba, base.weight, largest)
+            _core.softmax_increments(change, base.proba, base.weight, largest)
         usable = largest < np.inf
         own = raw_rows[row[active]] + (T @ delta[:, :, None])[:, :, 0] @ Q.T
         proba, tilt = _tilt_gradient(own, slope[active], target[active])
@@ -332,8 +330,6 @@ def _expanded_start(base, t, leverage, eta, slope, target):
     residual, ``delta(c) = c t + c^2 v_2 + c^3 v_3 + O(c^4)``. Its coefficients cost
     two passes for the row, however many tilts it has.
     """
-    from skbounds.smp._compiled import second_order_terms, third_order_terms
-
     p0 = base.proba[0]
     curvature = base.weight * p0 * (1.0 - p0)
     # Derivatives of the sigmoid over 2! and 3!.
@@ -352,10 +348,10 @@ def _expanded_start(base, t, leverage, eta, slope, target):
         return delta
     t, change = t[useful], change[useful]
     terms = np.empty_like(change)
-    second_order_terms(change, second, terms)
+    _core.second_order_terms(change, second, terms)
     v2 = -_adjoint(base, terms) @ base.inv_factor.T
     bend = _forward(base, v2 @ base.inv_factor)[:, 0, :]
-    third_order_terms(change, bend, second, third)
+    _core.third_order_terms(change, bend, second, third)
     v3 = -_adjoint(base, bend) @ base.inv_factor.T
 
     position = np.cumsum(useful) - 1

@@ -606,48 +606,42 @@ def test_wide_sparse_streams_stay_small():
     assert clf.expected_cumulative_loss_ <= n
 
 
-def test_cold_start_without_a_cache_folder(tmp_path):
-    """Where nothing can be written the same numbers come, without a word."""
+def test_first_call_where_nothing_can_be_written(tmp_path):
+    """It needs no folder of its own, and says nothing."""
     code = (
         "import numpy as np\n"
         "from skbounds import FenchelYoungOnlineClassifier\n"
         "X = np.arange(12.0).reshape(6, 2) % 5\n"
         "clf = FenchelYoungOnlineClassifier(random_state=0)\n"
         "clf.fit(X, [0, 1, 0, 1, 1, 0])\n"
-        "print(repr(clf.predict_proba(X).sum(axis=0).tolist()))\n"
+        "print(clf.predict_proba(X).sum())\n"
     )
     folder = tmp_path / "locked"
     folder.mkdir()
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
     env = {**os.environ, "PYTHONWARNINGS": "error", "HOME": str(folder)}
-    plain = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
-    blocked = "import skbounds._jit as j, numba\n" + (
-        "def njit(*args, cache=False, **options):\n"
-        "    if cache:\n"
-        "        raise RuntimeError('cannot cache function: no locator available')\n"
-        "    return original(*args, **options)\n"
-        "original, numba.njit = numba.njit, njit\n"
-    )
-    locked = subprocess.run(
-        [sys.executable, "-c", blocked + code], env=env, capture_output=True, text=True
-    )
-    assert plain.returncode == locked.returncode == 0, plain.stderr + locked.stderr
-    assert plain.stdout == locked.stdout != ""
-    assert plain.stderr == locked.stderr == ""
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) == pytest.approx(6.0)
+    assert run.stderr == ""
 
 
-def test_import_compiles_nothing():
-    """numba waits until a row is learnt."""
+def test_import_loads_no_plots():
+    """matplotlib waits until something is drawn."""
     code = (
         "import sys\n"
         "from skbounds import FenchelYoungOnlineRanker, SurrogateRegretDisplay\n"
         "repr(FenchelYoungOnlineRanker()); FenchelYoungOnlineRanker().get_params()\n"
-        "print('numba' in sys.modules, 'matplotlib' in sys.modules)\n"
+        "print('matplotlib' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.split() == ["False", "False"]
+    assert run.stdout.split() == ["False"]
 
 
 # ---------------------------------------------------------------- display

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import sequential as ref
+from skbounds._core.sequential import log_p_value
 
 from skbounds.sequential import (
     LORD,
@@ -20,7 +21,6 @@ from skbounds.sequential import (
     sample_complexity_bound,
     simulate_best_arm_tests,
 )
-from skbounds.sequential._radius import log_p_value
 from skbounds.sequential._sequences import Gamma
 
 RADII = [

@@ -8,20 +8,19 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, softmax
+from skbounds._core.smp import (
+    MAX_CHANGE,
+    binary_increments,
+    one_step_roots,
+    softmax_increments,
+)
 
-from skbounds import _jit
 from skbounds.smp._base_fit import (
     factorize,
     fit_base,
     log_loss_per_sample,
     reduced_hessian,
     step_length,
-)
-from skbounds.smp._compiled import (
-    MAX_CHANGE,
-    binary_increments,
-    one_step_roots,
-    softmax_increments,
 )
 from skbounds.smp._design import make_design
 from skbounds.smp._one_step import one_step_multiplier
@@ -224,19 +223,3 @@ def test_slow_problems_reach_newton_and_agree_with_it():
             )
             expected = augmented.raw(rows[[i]])[0, 0]
             assert fits.raw[i, label, 0] == pytest.approx(expected, abs=1e-7)
-
-
-def test_compiling_without_a_writable_cache(monkeypatch):
-    """Where numba finds no folder for its cache the loops still compile."""
-    import numba
-
-    real = numba.njit
-
-    def no_cache(*args, **options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(*args, **options)
-
-    monkeypatch.setattr(_jit.numba, "njit", no_cache)
-    function = _jit.compile_nogil()(lambda x: x + 1)
-    assert function(1) == 2

@@ -1,0 +1,395 @@
+#include <cmath>
+
+#include "arrays.h"
+
+namespace skb {
+namespace {
+
+// Items of a Birkhoff polytope with n entries; 0 where n is no square.
+index items_of(index n) {
+    const index m = index(std::sqrt(double(n)) + 0.5);
+    return m * m == n ? m : 0;
+}
+
+// Bytes for one row: prediction, decoding and draws take less whatever the structure.
+index row_bytes(int structure, index n) {
+    const index items = structure == BIRKHOFF ? items_of(n) : 0;
+    return pieces(10, n) + pieces(40, items + 1);
+}
+
+index targets_of(int structure, index n) {
+    if (structure == CUBE || structure == PERMUTAHEDRON) return n;
+    return structure == BIRKHOFF ? items_of(n) : 1;
+}
+
+void check_targets(int structure, index n, Mat<const Target> targets) {
+    require(targets.cols == targets_of(structure, n), "targets: wrong number of columns");
+    Target low = structure == PERMUTAHEDRON ? 1 : 0, high = 1;
+    if (structure <= EUCLIDEAN_SIMPLEX) high = n - 1;
+    else if (structure == CHAIN || structure == PERMUTAHEDRON) high = n;
+    else if (structure == BIRKHOFF) high = targets.cols - 1;
+    bool good = true;
+    for (index i = 0; i < targets.rows * targets.cols; ++i)
+        good &= low <= targets.data[i] && targets.data[i] <= high;
+    require(good, "targets: out of range");
+}
+
+// Uniform numbers that a row may need.
+index uniforms_of(int structure, int decoding, index n) {
+    if (decoding == ARGMAX) return 0;
+    index sample = 1;
+    if (structure == CUBE || structure == BIRKHOFF) sample = n;
+    if (structure == PERMUTAHEDRON) sample = n - 1;
+    return decoding == RANDOMIZED ? sample + 1 : sample;
+}
+
+void check_decoding(int structure, int decoding) {
+    require(0 <= decoding && decoding < N_DECODINGS, "decoding: unknown");
+    require(decoding != COORDINATEWISE || structure == CUBE || structure == CHAIN,
+            "decoding: not for this structure");
+}
+
+void check_outputs(int structure, index n) {
+    require(0 <= structure && structure < N_STRUCTURES, "structure: unknown");
+    require(n > 0 && (structure != BIRKHOFF || items_of(n) > 0),
+            "wrong number of outputs for the structure");
+}
+
+int check_loss(int loss, index n) {
+    require(0 <= loss && loss < N_LOSSES, "loss: unknown");
+    check_outputs(STRUCTURE_OF[loss], n);
+    return STRUCTURE_OF[loss];
+}
+
+void exponential(Array1<const double> x, Array1<double> out) {
+    same_shape(x, out, "out: wrong length");
+    level->rows->exponential(view(x), view(out));
+}
+
+void predict_rows(int loss, double mu, Array2<const double> theta, Array2<double> u) {
+    const index n = index(theta.shape(1));
+    const int structure = check_loss(loss, n);
+    same_shape(theta, u, "u: wrong shape");
+    const auto from = view(theta);
+    const auto to = view(u);
+    const Scratch scratch(row_bytes(structure, n));
+    run([&](Pulse &pulse) {
+        level->rows->predict(loss, mu, from, to, scratch.memory(), pulse);
+    });
+}
+
+void respond_rows(int loss, double mu, Array2<const double> theta,
+                  Array2<const Target> targets, Array1<double> values,
+                  Array2<double> residual) {
+    const index rows = index(theta.shape(0)), n = index(theta.shape(1));
+    const int structure = check_loss(loss, n);
+    same_shape(theta, residual, "residual: wrong shape");
+    has_length(values, rows, "values: wrong length");
+    has_length(targets, rows, "targets: wrong number of rows");
+    const auto y = view(targets);
+    check_targets(structure, n, y);
+    const auto scores = view(theta);
+    const auto losses = view(values);
+    const auto out = view(residual);
+    const Scratch scratch(row_bytes(structure, n) + pieces(1, n));
+    run([&](Pulse &pulse) {
+        level->rows->respond(loss, mu, scores, y, losses, out, scratch.memory(), pulse);
+    });
+}
+
+void nearest_rows(int structure, Array2<const double> u, Array2<Target> vertices) {
+    const index rows = index(u.shape(0)), n = index(u.shape(1));
+    check_outputs(structure, n);
+    has_shape(vertices, rows, targets_of(structure, n), "vertices: wrong shape");
+    const auto points = view(u);
+    const auto out = view(vertices);
+    const Scratch scratch(row_bytes(structure, n));
+    run([&](Pulse &pulse) {
+        level->rows->nearest(structure, points, out, scratch.memory(), pulse);
+    });
+}
+
+void decode_rows(int structure, int decoding, Array2<const double> u,
+                 Array2<const double> uniforms, Array2<Target> plays,
+                 Array2<double> means) {
+    const index rows = index(u.shape(0)), n = index(u.shape(1));
+    check_outputs(structure, n);
+    check_decoding(structure, decoding);
+    has_shape(plays, rows, targets_of(structure, n), "plays: wrong shape");
+    same_shape(u, means, "means: wrong shape");
+    has_length(uniforms, rows, "uniforms: wrong number of rows");
+    require(index(uniforms.shape(1)) >= uniforms_of(structure, decoding, n),
+            "uniforms: too few columns");
+    const auto points = view(u);
+    const auto numbers = view(uniforms);
+    const auto out = view(plays);
+    const auto laws = view(means);
+    const Scratch scratch(row_bytes(structure, n));
+    run([&](Pulse &pulse) {
+        level->rows->decode(structure, decoding, points, numbers, out, laws,
+                            scratch.memory(), pulse);
+    });
+}
+
+// A stream under way. It looks into arrays that Python owns, and keeps them alive; it is
+// made again after unpickling. Not to be used by several threads at once.
+template <class T> class StreamBinding {
+  public:
+    StreamBinding(int learner, int loss, int decoding, int scaling, bool intercept,
+                  double mu, double step, double scale, double norm_limit, double diameter,
+                  double gradient_limit, double share, double clip, index n_outputs,
+                  Array2<T> table, Array2<double> average, Array2<double> gradient,
+                  Array1<double> mean, Array1<double> square, Array2<double> weights,
+                  Array1<double> rates, Array1<double> scalars)
+        : table_(table), average_(average), gradient_(gradient), mean_(mean),
+          square_(square), weights_(weights), rates_(rates), scalars_(scalars),
+          structure_(check_loss(loss, n_outputs)) {
+        s_.settings = {learner, loss,       decoding, scaling,        intercept, mu,   step,
+                       scale,   norm_limit, diameter, gradient_limit, share,     clip};
+        s_.table = view(table);
+        s_.average = view(average);
+        s_.gradient = view(gradient);
+        s_.mean = view(mean);
+        s_.square = view(square);
+        s_.weights = view(weights);
+        s_.rates = view(rates);
+        s_.scalars = view(scalars);
+        s_.n_outputs = n_outputs;
+        s_.n_targets = targets_of(structure_, n_outputs);
+        check();
+        const index columns = s_.table.cols, n_experts = s_.rates.size;
+        const index width = n_outputs * (n_experts > 0 ? n_experts : 1);
+        fixed_ = std::make_unique<Scratch>(
+            pieces(3, columns) + pieces(3, width) + pieces(2, n_outputs) +
+            pieces(1, s_.weights.rows * n_experts) + pieces(1, s_.n_targets) +
+            row_bytes(structure_, n_outputs));
+        Memory memory = fixed_->memory();
+        s_.out = take<T>(memory, columns);
+        s_.fast = take<T>(memory, columns);
+        s_.slow = take<T>(memory, columns);
+        for (index k = 0; k < columns; ++k) s_.out[k] = s_.fast[k] = s_.slow[k] = T(0);
+        s_.score = take<double>(memory, width);
+        s_.power = take<double>(memory, width);
+        s_.delta = take<double>(memory, width);
+        s_.u = take<double>(memory, n_outputs);
+        s_.means = take<double>(memory, n_outputs);
+        s_.chance = take<double>(memory, s_.weights.rows * n_experts);
+        s_.play = take<Target>(memory, s_.n_targets);
+        s_.memory = memory;
+    }
+
+    void dense(Array2<const T> X, Array2<const Target> targets,
+               Array2<const double> uniforms, Array2<Target> plays, bool log) {
+        const Mat<const T> rows = view(X);
+        require(rows.cols + s_.settings.intercept == s_.table.rows,
+                "X: wrong number of columns");
+        require(s_.settings.scaling != STANDARDIZE ||
+                    (s_.mean.size == rows.cols && s_.square.size == rows.cols),
+                "mean, square: wrong length");
+        const Draws draws = check(rows.rows, targets, uniforms, plays, log);
+        reserve(rows.cols);
+        run([&](Pulse &pulse) { kernels().dense(s_, rows, draws, pulse); });
+    }
+
+    void sparse(Array1<const T> data, Array1<const std::int32_t> indices,
+                Array1<const std::int64_t> indptr, Array2<const Target> targets,
+                Array2<const double> uniforms, Array2<Target> plays, bool log) {
+        const Csr<T> X{view(data), view(indices), view(indptr)};
+        const index n = X.indptr.size - 1;
+        require(n >= 0, "indptr: empty");
+        require(X.data.size == X.indices.size, "data, indices: lengths differ");
+        require(s_.settings.scaling != FIRST_MAGNITUDE ||
+                    s_.table.cols > s_.n_outputs * (s_.rates.size > 0 ? s_.rates.size : 1),
+                "table: too narrow");
+        index longest = 0, before = X.indptr[0];
+        require(before >= 0 && X.indptr[n] <= X.data.size, "indptr: beyond the data");
+        bool good = true;
+        for (index i = 1; i <= n; ++i) {
+            const index length = X.indptr[i] - before;
+            good &= length >= 0;
+            longest = length > longest ? length : longest;
+            before = X.indptr[i];
+        }
+        require(good, "indptr: decreases");
+        const index n_features = s_.table.rows - s_.settings.intercept;
+        for (index p = X.indptr[0]; p < X.indptr[n]; ++p)
+            good &= 0 <= X.indices[p] && X.indices[p] < n_features;
+        require(good, "indices: out of range");
+        const Draws draws = check(n, targets, uniforms, plays, log);
+        reserve(longest);
+        run([&](Pulse &pulse) { kernels().sparse(s_, X, draws, pulse); });
+    }
+
+  private:
+    template <class V> static V *take(Memory &memory, index n) {
+        char *piece = memory.data;
+        const index bytes = pieces(1, n);
+        memory.data += bytes;
+        memory.size -= bytes;
+        return reinterpret_cast<V *>(piece);
+    }
+
+    static const StreamKernels<T> &kernels() {
+        if constexpr (sizeof(T) == 4) return *level->stream_float;
+        else return *level->stream_double;
+    }
+
+    void check() const {
+        const Settings &settings = s_.settings;
+        const index n_experts = s_.rates.size;
+        const bool mixture = settings.learner == MIXTURE;
+        const index width = s_.n_outputs * (mixture ? n_experts : 1);
+        require(0 <= settings.learner && settings.learner < N_LEARNERS, "learner: unknown");
+        require(0 <= settings.scaling && settings.scaling < N_SCALINGS, "scaling: unknown");
+        check_decoding(structure_, settings.decoding);
+        require(s_.scalars.size == N_SCALARS, "scalars: wrong length");
+        require(s_.table.rows >= settings.intercept, "table: no row for the intercept");
+        if (mixture) {
+            require(settings.loss == LOGISTIC || settings.loss == CUBE_SIGMOID,
+                    "learner: the mixture needs a log-loss");
+            const index groups = settings.loss == LOGISTIC ? 1 : s_.n_outputs;
+            require(n_experts > 0 && s_.weights.rows == groups &&
+                        s_.weights.cols == n_experts,
+                    "weights: wrong shape");
+            require(s_.table.cols % 16 == 0 && s_.table.cols >= width + 2,
+                    "table: wrong number of columns");
+        } else {
+            require(n_experts == 0, "rates: not for this learner");
+            require(s_.table.cols >= width, "table: too narrow");
+            require(s_.gradient.rows == 0 || (s_.gradient.rows == s_.table.rows &&
+                                              s_.gradient.cols == s_.n_outputs),
+                    "gradient: wrong shape");
+        }
+        require(s_.average.rows == 0 ||
+                    (s_.average.rows == s_.table.rows && s_.average.cols == width),
+                "average: wrong shape");
+    }
+
+    Draws check(index n, const Array2<const Target> &targets,
+                const Array2<const double> &uniforms, const Array2<Target> &plays,
+                bool log) const {
+        const Draws draws{view(targets), view(uniforms), view(plays), log};
+        require(draws.targets.rows == n, "targets: wrong number of rows");
+        check_targets(structure_, s_.n_outputs, draws.targets);
+        require(draws.uniforms.rows == n &&
+                    draws.uniforms.cols >=
+                        uniforms_of(structure_, s_.settings.decoding, s_.n_outputs),
+                "uniforms: wrong shape");
+        require(draws.plays.rows == 0 ||
+                    (draws.plays.rows == n && draws.plays.cols == s_.n_targets),
+                "plays: wrong shape");
+        return draws;
+    }
+
+    // Makes room for rows with so many entries, and the intercept.
+    void reserve(index longest) {
+        if (rows_ && longest <= longest_) return;
+        longest_ = longest > 2 * longest_ ? longest : 2 * longest_;
+        const index n = longest_ + 1;
+        rows_ = std::make_unique<Scratch>(pieces(3, n));
+        Memory memory = rows_->memory();
+        s_.val = take<T>(memory, n);
+        s_.rate = take<T>(memory, n);
+        s_.idx = take<std::int32_t>(memory, n);
+    }
+
+    Array2<T> table_;
+    Array2<double> average_, gradient_;
+    Array1<double> mean_, square_;
+    Array2<double> weights_;
+    Array1<double> rates_, scalars_;
+    int structure_;
+    std::unique_ptr<Scratch> fixed_, rows_;
+    index longest_ = 0;
+    Stream<T> s_{};
+};
+
+template <class T> void bind_stream(nb::module_ &m, const char *name) {
+    using Binding = StreamBinding<T>;
+    nb::class_<Binding>(m, name)
+        .def(nb::init<int, int, int, int, bool, double, double, double, double, double,
+                      double, double, double, index, Array2<T>, Array2<double>,
+                      Array2<double>, Array1<double>, Array1<double>, Array2<double>,
+                      Array1<double>, Array1<double>>(),
+             nb::kw_only(), nb::arg("learner"), nb::arg("loss"), nb::arg("decoding"),
+             nb::arg("scaling"), nb::arg("intercept"), nb::arg("mu"), nb::arg("step"),
+             nb::arg("scale"), nb::arg("norm_limit"), nb::arg("diameter"),
+             nb::arg("gradient_limit"), nb::arg("share"), nb::arg("clip"),
+             nb::arg("n_outputs"), array("table"), array("average"), array("gradient"),
+             array("mean"), array("square"), array("weights"), array("rates"),
+             array("scalars"))
+        .def("dense", &Binding::dense, array("X"), array("targets"), array("uniforms"),
+             array("plays"), nb::arg("log"))
+        .def("sparse", &Binding::sparse, array("data"), array("indices"), array("indptr"),
+             array("targets"), array("uniforms"), array("plays"), nb::arg("log"));
+}
+
+template <class T>
+void features_dense(int scaling, bool intercept, double clip, Array2<const T> X,
+                    Array1<double> mean, Array1<double> square, double first,
+                    Array2<double> out) {
+    const index n = index(X.shape(0)), d = index(X.shape(1));
+    require(scaling == RAW || scaling == STANDARDIZE, "scaling: not for dense rows");
+    has_shape(out, n, d + intercept, "out: wrong shape");
+    if (scaling == STANDARDIZE) {
+        has_length(mean, d, "mean: wrong length");
+        has_length(square, d, "square: wrong length");
+    }
+    const auto rows = view(X);
+    const auto m = view(mean);
+    const auto s = view(square);
+    const auto to = view(out);
+    nb::gil_scoped_release nogil;
+    if constexpr (sizeof(T) == 4)
+        level->stream_float->features(scaling, intercept, clip, rows, m, s, first, to);
+    else
+        level->stream_double->features(scaling, intercept, clip, rows, m, s, first, to);
+}
+
+template <class T> void bind_features(nb::module_ &m) {
+    m.def("features_dense", features_dense<T>, nb::arg("scaling"), nb::arg("intercept"),
+          nb::arg("clip"), array("X"), array("mean"), array("square"), nb::arg("first"),
+          array("out"));
+}
+
+void name(nb::module_ &m, const char *const *names, int n) {
+    for (int code = 0; code < n; ++code) m.attr(names[code]) = code;
+}
+
+}  // namespace
+
+void bind_fenchel_young(nb::module_ &m) {
+    const char *structures[] = {"SIMPLEX", "EUCLIDEAN_SIMPLEX", "CUBE",
+                                "CHAIN",   "PERMUTAHEDRON",     "BIRKHOFF"};
+    const char *losses[] = {"LOGISTIC",        "SPARSEMAX",
+                            "CUBE_SPARSEMAP",  "CUBE_SIGMOID",
+                            "CHAIN_SPARSEMAP", "PERMUTAHEDRON_SPARSEMAP",
+                            "BIRKHOFF_ENTROPIC"};
+    const char *learners[] = {"OGD", "ADAPTIVE", "PARAMETER_FREE", "DUAL", "MIXTURE"};
+    const char *scalings[] = {"RAW", "STANDARDIZE", "FIRST_MAGNITUDE"};
+    const char *scalars[] = {
+        "ROWS",      "ROUNDS",        "EXPECTED", "REALISED",         "SURROGATE",
+        "SURROGATE_BASE", "INNER",    "GRADIENT_SQUARED", "NORM_SUM", "NORM_MAX",
+        "BEYOND",    "FACTOR",        "WEIGHT_NORM", "STEP_SUM",      "WEALTH",
+        "BET",       "BET_SUM",       "CUMULATED", "CUMULATED_BASE",  "N_SCALARS"};
+    name(m, structures, N_STRUCTURES);
+    name(m, losses, N_LOSSES);
+    name(m, learners, N_LEARNERS);
+    name(m, scalings, N_SCALINGS);
+    name(m, scalars, N_SCALARS + 1);
+    m.def("exponential", exponential, array("x"), array("out"));
+    m.def("predict_rows", predict_rows, nb::arg("loss"), nb::arg("mu"), array("theta"),
+          array("u"));
+    m.def("respond_rows", respond_rows, nb::arg("loss"), nb::arg("mu"), array("theta"),
+          array("targets"), array("values"), array("residual"));
+    m.def("nearest_rows", nearest_rows, nb::arg("structure"), array("u"),
+          array("vertices"));
+    m.def("decode_rows", decode_rows, nb::arg("structure"), nb::arg("decoding"), array("u"),
+          array("uniforms"), array("plays"), array("means"));
+    bind_features<float>(m);
+    bind_features<double>(m);
+    bind_stream<float>(m, "StreamFloat");
+    bind_stream<double>(m, "StreamDouble");
+}
+
+}  // namespace skb

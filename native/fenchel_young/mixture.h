@@ -1,0 +1,206 @@
+// The mixture of experts.
+//
+// Expert 0 is dual-averaged OGD (Theorem 4.2 for an unknown norm), the others are AdaGrad
+// with one accumulator per feature.
+#pragma once
+#include "../common/lanes.h"
+#include "../common/vexp.h"
+#include "losses.h"
+#include "table.h"
+
+namespace skb::SKB_LEVEL {
+namespace {
+
+// Of expert 0: its log-loss, and <delta, theta>.
+struct BaseLosses {
+    double loss, inner;
+};
+
+// Runs softmax experts and mixes them. chance[m] becomes the probability that expert m gave
+// to the label y, delta the residuals of all experts, u the mixed probabilities.
+template <class T> BaseLosses softmax_experts(const Stream<T> &s, Target y) {
+    const index n_outputs = s.n_outputs, n_experts = s.rates.size;
+    const index n = n_outputs * n_experts;
+    double *__restrict score = s.score, *__restrict power = s.power, *__restrict u = s.u;
+    double *__restrict delta = s.delta, *__restrict chance = s.chance;
+    const double *__restrict weights = s.weights.data;
+    for (index m = 0; m < n_experts; ++m) {
+        double *of = score + m * n_outputs;
+        double top = of[0];
+        for (index k = 1; k < n_outputs; ++k) top = larger(top, of[k]);
+        for (index k = 0; k < n_outputs; ++k) of[k] -= top;
+    }
+    for (index k = 0; k < n; ++k) power[k] = exp_nonpositive(score[k]);
+    for (index m = 0; m < n_experts; ++m) {
+        double total = 0.0;
+        for (index k = m * n_outputs; k < (m + 1) * n_outputs; ++k) total += power[k];
+        chance[m] = 1.0 / total;
+    }
+    const double base = -log(chance[0]) - score[y];
+    for (index k = 0; k < n_outputs; ++k) u[k] = 0.0;
+    for (index m = 0; m < n_experts; ++m) {
+        const double inverse = chance[m], weight = weights[m];
+        for (index k = 0; k < n_outputs; ++k) {
+            const double probability = power[m * n_outputs + k] * inverse;
+            delta[m * n_outputs + k] = probability;
+            u[k] += weight * probability;
+        }
+    }
+    for (index m = 0; m < n_experts; ++m) {
+        chance[m] = delta[m * n_outputs + y];
+        delta[m * n_outputs + y] -= 1.0;
+    }
+    double inner = 0.0;
+    for (index k = 0; k < n_outputs; ++k) inner += delta[k] * score[k];
+    return {base, inner};
+}
+
+// Runs independent sigmoid experts per label and mixes them label by label; chance has one
+// row per label.
+template <class T> BaseLosses sigmoid_experts(const Stream<T> &s, const Target *target) {
+    const index n_outputs = s.n_outputs, n_experts = s.rates.size;
+    const index n = n_outputs * n_experts;
+    const double *__restrict score = s.score;
+    double *__restrict power = s.power, *__restrict delta = s.delta;
+    double *__restrict u = s.u, *__restrict chance = s.chance;
+    const double *__restrict weights = s.weights.data;
+    for (index k = 0; k < n; ++k) power[k] = exp_nonpositive(-fabs(score[k]));
+    for (index k = 0; k < n_outputs; ++k) u[k] = 0.0;
+    for (index m = 0; m < n_experts; ++m) {
+        const index begin = m * n_outputs;
+        for (index k = 0; k < n_outputs; ++k) {
+            const double tail = power[begin + k];
+            const double upper = 1.0 / (1.0 + tail), lower = tail * upper;
+            const double one = score[begin + k] >= 0.0 ? upper : lower;
+            const double zero = score[begin + k] >= 0.0 ? lower : upper;
+            u[k] += weights[k * n_experts + m] * one;
+            chance[k * n_experts + m] = target[k] == 1 ? one : zero;
+            delta[begin + k] = target[k] == 1 ? -zero : one;
+        }
+    }
+    double base = 0.0, inner = 0.0;
+    for (index k = 0; k < n_outputs; ++k) {
+        base += softplus(target[k] == 1 ? -score[k] : score[k]);
+        inner += delta[k] * score[k];
+    }
+    return {base, inner};
+}
+
+// Updates the Bayes weights of one prediction's experts; returns the mixed log-loss. The
+// weights are shared in proportion to the loss.
+template <int LOSS, class T> double reweigh(const Stream<T> &s, index group, Target label) {
+    const index n_experts = s.rates.size, n_outputs = s.n_outputs;
+    const double share = s.settings.share, n = double(n_experts);
+    double *weights = s.weights.row(group), *chance = s.chance + group * n_experts;
+    double mixed = 0.0;
+    for (index m = 0; m < n_experts; ++m) mixed += weights[m] * chance[m];
+    if (mixed > 1e-290) {
+        const double alpha = share * (1.0 - smaller(mixed, 1.0));
+        const double factor = (1.0 - alpha) / mixed;
+        for (index m = 0; m < n_experts; ++m) {
+            weights[m] *= factor * chance[m];
+            weights[m] += alpha / n;
+            // Without sharing, underflow would remove an expert for good.
+            weights[m] = larger(weights[m], 1e-300);
+        }
+        return -log(mixed);
+    }
+    // All experts' probabilities underflow: the same with logarithms.
+    double top = -INFINITE;
+    for (index m = 0; m < n_experts; ++m) {
+        const index begin = m * n_outputs;
+        double value;
+        if constexpr (LOSS == LOGISTIC) {
+            double total = 0.0;
+            for (index k = begin; k < begin + n_outputs; ++k) total += s.power[k];
+            value = s.score[begin + label] - log(total);
+        } else {
+            const double margin = s.score[begin + group];
+            value = -softplus(label == 1 ? -margin : margin);
+        }
+        chance[m] = value + log(larger(weights[m], 1e-300));
+        top = larger(top, chance[m]);
+    }
+    double total = 0.0;
+    for (index m = 0; m < n_experts; ++m) {
+        chance[m] = exp(chance[m] - top);
+        total += chance[m];
+    }
+    for (index m = 0; m < n_experts; ++m)
+        weights[m] = (1.0 - share) * chance[m] / total + share / n;
+    return -top - log(total);
+}
+
+// The step of all experts on the row's features.
+template <int W, class T>
+void learn_mixture(Stream<T> &s, index n, double feature, double base) {
+    const index n_experts = s.rates.size, n_outputs = s.n_outputs;
+    const index width = n_outputs * n_experts;
+    double *scalars = s.scalars.data;
+    double energy = 0.0;
+    if (n_experts > 1)
+        energy = squared_norm(s.delta, n_outputs, width) / double(n_experts - 1);
+    for (index k = 0; k < n_outputs; ++k) s.slow[k] = T(s.delta[k]);
+    for (index m = 1; m < n_experts; ++m)
+        for (index k = m * n_outputs; k < (m + 1) * n_outputs; ++k)
+            s.fast[k] = T(s.rates[m] * s.delta[k]);
+    step_sizes(s.idx, s.val, n, s.table, width, feature, energy, s.rate);
+    descend<W>(s.idx, s.val, n, s.rate, s.fast, s.slow, s.table);
+    scalars[CUMULATED] += feature;
+    scalars[CUMULATED_BASE] += base;
+    if (s.average.rows == 0) return;
+    for (index j = 0; j < n; ++j) {
+        double *__restrict average = s.average.row(s.idx[j]);
+        const double first = scalars[CUMULATED] * double(s.rate[j]);
+        const double second = scalars[CUMULATED_BASE] * double(s.val[j]);
+        for (index k = 0; k < width; ++k)
+            average[k] += first * double(s.fast[k]) + second * double(s.slow[k]);
+    }
+}
+
+// Plays and learns one row of n entries.
+template <int LOSS, int W, class T>
+void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target *play) {
+    using Polytope = typename PolytopeOf<STRUCTURE_OF[LOSS]>::type;
+    const index n_outputs = s.n_outputs, width = n_outputs * s.rates.size;
+    const Target *target = draws.targets.row(row);
+    double *scalars = s.scalars.data;
+    const double norm = squared_norm(s.val, 0, n);
+    scalars[ROWS] += 1.0;
+    scalars[NORM_SUM] += norm;
+    scalars[NORM_MAX] = larger(scalars[NORM_MAX], norm);
+    const bool active = scalars[NORM_SUM] > 0.0;
+    double feature = 0.0, base = 0.0;
+    if (active) {
+        feature = sqrt(scalars[ROWS] / scalars[NORM_SUM]);
+        base = s.settings.step / scalars[NORM_MAX];
+        score_rows<W>(s.idx, s.val, n, s.table, s.out);
+        for (index k = 0; k < n_outputs; ++k) s.score[k] = base * double(s.out[k]);
+        for (index k = n_outputs; k < width; ++k) s.score[k] = feature * double(s.out[k]);
+    } else {
+        for (index k = 0; k < width; ++k) s.score[k] = 0.0;
+    }
+    BaseLosses losses;
+    if constexpr (LOSS == LOGISTIC)
+        losses = softmax_experts(s, target[0]);
+    else
+        losses = sigmoid_experts(s, target);
+    decode<Polytope>(s.settings.decoding, s.u, n_outputs, draws.uniforms.row(row), play,
+                     s.n_targets, s.means, s.memory);
+    double value = 0.0;
+    for (index group = 0; group < s.weights.rows; ++group)
+        value += reweigh<LOSS>(s, group, target[group]);
+    if (draws.log) {
+        scalars[ROUNDS] += 1.0;
+        scalars[EXPECTED] += Polytope::loss_at(s.means, n_outputs, target, s.n_targets);
+        scalars[REALISED] += Polytope::loss_between(play, target, n_outputs, s.n_targets);
+        scalars[SURROGATE] += value;
+        scalars[SURROGATE_BASE] += losses.loss;
+        scalars[INNER] += losses.inner;
+        scalars[GRADIENT_SQUARED] += squared_norm(s.delta, 0, n_outputs) * norm;
+    }
+    if (active) learn_mixture<W>(s, n, feature, base);
+}
+
+}  // namespace
+}  // namespace skb::SKB_LEVEL

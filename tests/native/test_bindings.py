@@ -1,0 +1,293 @@
+"""What reaches compiled code is what it can take; anything else is an error."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from common import instances, make_data
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from native.calls import all_calls, call, is_written, stream_arguments
+from skbounds import FenchelYoungOnlineClassifier, _core
+
+PREDICTORS = [each for each in instances() if hasattr(each, "predict")]
+CALLS = all_calls()
+ARRAYS = [
+    (name, key)
+    for name, arguments in CALLS.items()
+    for key, value in arguments.items()
+    if isinstance(value, np.ndarray)
+]
+by_array = pytest.mark.parametrize(
+    ("name", "key"), ARRAYS, ids=[f"{name}-{key}" for name, key in ARRAYS]
+)
+
+
+def unaligned(array):
+    """Return a copy that starts one byte after where its type should."""
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    result = memory[1:].view(array.dtype).reshape(array.shape)
+    result[...] = array
+    return result
+
+
+def every_second(array):
+    """Return equal numbers, every second of a longer array."""
+    longer = np.repeat(array, 2, axis=-1)
+    return longer[..., ::2]
+
+
+OTHER_TYPE = {"f": np.float32, "i": np.int32, "b": np.int8, "c": np.complex64}
+SPOILT = {
+    "another type": lambda a: a.astype(OTHER_TYPE[a.dtype.kind]),
+    "swapped bytes": lambda a: a.astype(a.dtype.newbyteorder()),
+    "steps": every_second,
+    "backwards": lambda a: a[..., ::-1],
+    "another dimension": lambda a: a[None],
+    "a list": lambda a: a.tolist(),
+    "nothing": lambda a: None,
+    "no rows": lambda a: a[:0],
+    "one more": lambda a: np.concatenate([a, a[-1:]]),
+    "unaligned": unaligned,
+    "read-only": lambda a: a,
+}
+
+
+@by_array
+@pytest.mark.parametrize("kind", SPOILT)
+def test_spoilt_arrays_are_refused(name, key, kind):
+    """Before anything is read or written: TypeError or ValueError."""
+    arguments = {**all_calls()[name]}
+    good = arguments[key]
+    if kind in ("swapped bytes", "unaligned") and good.dtype == bool:
+        kind = "another type"
+    if kind == "read-only" and not is_written(name, key):
+        kind = "nothing"
+    spoilt = SPOILT[kind](good)
+    if (name, key, kind) == ("fenchel_young.features_dense", "X", "another type"):
+        # It takes both precisions.
+        spoilt = good.astype(np.float16)
+    if kind in ("steps", "backwards") and spoilt.flags.c_contiguous:
+        # A last axis of length one has no steps.
+        spoilt = None
+    if kind == "read-only":
+        spoilt.flags.writeable = False
+    arguments[key] = spoilt
+    # Longer or empty lists of what stands by itself are nothing wrong.
+    harmless = {
+        ("hmm.viterbi", "starts"), ("hmm.forward", "starts"),
+        ("hmm.backward", "starts"), ("hmm.windows", "starts"),
+        ("hmm.fields", "starts"), ("pac_bayes.solve", "segments"),
+        ("pac_bayes.solve", "outputs"), ("pac_bayes.update_outputs", "targets"),
+        ("pac_bayes.update_outputs", "outputs"), ("sequential.sum_of_gamma", "recent"),
+        ("sequential.sum_of_gamma", "table"),
+    }  # fmt: skip
+    before = {k: np.copy(v) for k, v in arguments.items() if k != key}
+    if (name, key) in harmless and kind in ("no rows", "one more"):
+        try:
+            call(name, arguments)
+        except (TypeError, ValueError):
+            pass
+        return
+    # A bool array in a place of numbers, or numbers of another size.
+    with pytest.raises((TypeError, ValueError)):
+        call(name, arguments)
+    for k, value in before.items():
+        assert_array_equal(arguments[k], value)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_good_calls_go_through(name):
+    """Otherwise the test above would say nothing."""
+    call(name, all_calls()[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("hmm.forward", {"starts": np.array([0, 13])}, "starts: beyond"),
+        ("hmm.forward", {"starts": np.array([-1, 12])}, "starts: beyond"),
+        ("hmm.forward", {"starts": np.array([0, 5, 5, 12])}, "empty sequence"),
+        ("hmm.log_pass", {"first": 9}, "first, stop"),
+        ("hmm.windows", {"reach": -1}, "reach"),
+        ("hmm.fields_in_blocks", {"n_lanes": 0}, "n_lanes"),
+        ("hmm.fields_in_blocks", {"n_lanes": 13}, "n_lanes"),
+        ("fenchel_young.predict_rows", {"loss": 7}, "loss: unknown"),
+        ("fenchel_young.predict_rows", {"loss": -1}, "loss: unknown"),
+        ("fenchel_young.respond_rows", {"targets": np.full((7, 1), 4)}, "out of range"),
+        ("fenchel_young.respond_rows", {"targets": np.full((7, 1), -1)}, "of range"),
+        ("fenchel_young.respond_rows", {"targets": np.zeros((7, 2), int)}, "columns"),
+        ("fenchel_young.nearest_rows", {"structure": 6}, "structure: unknown"),
+        ("fenchel_young.decode_rows", {"decoding": 4}, "decoding: unknown"),
+        ("fenchel_young.decode_rows", {"decoding": 3}, "not for this structure"),
+        ("fenchel_young.decode_rows", {"uniforms": np.zeros((7, 1))}, "too few"),
+        ("fenchel_young.features_dense", {"scaling": 2}, "scaling"),
+        ("pac_bayes.solve", {"slot_of": np.full(20, 20)}, "beyond the pool"),
+        ("pac_bayes.solve", {"segments": np.array([[1, 0, 20]])}, "out of range"),
+        ("pac_bayes.solve", {"segments": np.array([[0, 0, -1]])}, "out of range"),
+        ("pac_bayes.solve", {"segments": np.array([[0, 2**62, 20]])}, "out of range"),
+        ("pac_bayes.update_outputs", {"row_numbers": np.full(20, 20)}, "of range"),
+        ("sequential.replay", {"arms": np.full(30, 4)}, "arms: out of range"),
+        ("sequential.sum_of_gamma", {"recent": np.array([50])}, "not in the table"),
+        ("sequential.sum_of_gamma", {"recent": np.array([-20])}, "not in the table"),
+    ],
+)
+def test_numbers_out_of_range(name, changes, message):
+    """Positions that lead out of an array are found."""
+    with pytest.raises(ValueError, match=message):
+        call(name, {**all_calls()[name], **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"table": np.zeros((4, 15))}, "table"),
+        ({"table": np.zeros((0, 16))}, "table"),
+        ({"weights": np.ones((2, 3))}, "weights"),
+        ({"scalars": np.zeros(18)}, "scalars"),
+        ({"average": np.zeros((4, 11))}, "average"),
+        ({"learner": 9}, "learner"),
+        ({"scaling": 9}, "scaling"),
+        ({"decoding": 3}, "decoding"),
+        ({"loss": 2}, "log-loss"),
+        ({"n_outputs": 0}, "outputs"),
+    ],
+)
+def test_streams_check_their_state(changes, message):
+    """A state that does not fit together is refused."""
+    with pytest.raises(ValueError, match=message):
+        _core.fenchel_young.StreamDouble(**{**stream_arguments(), **changes})
+
+
+def test_streams_take_their_own_precision():
+    """A table of the other precision is refused, not copied."""
+    with pytest.raises(TypeError):
+        _core.fenchel_young.StreamFloat(**stream_arguments())
+
+
+ROWS = {
+    "data": np.array([1.0, 2.0, 3.0]),
+    "indices": np.array([0, 2, 1], np.int32),
+    "indptr": np.array([0, 2, 3]),
+    "targets": np.array([[0], [3]]),
+    "uniforms": np.full((2, 1), 0.5),
+    "plays": np.zeros((2, 1), np.int64),
+    "log": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indices": np.array([0, 3, 1], np.int32)}, "indices: out of range"),
+        ({"indices": np.array([0, -1, 1], np.int32)}, "indices: out of range"),
+        ({"indptr": np.array([0, 2, 4])}, "beyond the data"),
+        ({"indptr": np.array([-1, 2, 3])}, "beyond the data"),
+        ({"indptr": np.array([0, 3, 2])}, "decreases"),
+        ({"indptr": np.zeros(0, np.int64)}, "empty"),
+        ({"indices": np.array([0, 2], np.int32)}, "lengths differ"),
+        ({"targets": np.array([[0], [4]])}, "targets: out of range"),
+        ({"targets": np.array([[0]])}, "rows"),
+        ({"uniforms": np.zeros((2, 0))}, "uniforms"),
+        ({"plays": np.zeros((1, 1), np.int64)}, "plays"),
+    ],
+)
+def test_streams_check_sparse_rows(changes, message):
+    """Hand-made CSR arrays that lead out of the table are refused before learning."""
+    arguments = stream_arguments()
+    stream = _core.fenchel_young.StreamDouble(**arguments)
+    with pytest.raises(ValueError, match=message):
+        stream.sparse(**{**ROWS, **changes})
+    assert not arguments["table"].any()
+    stream.sparse(**ROWS)
+    assert arguments["table"].any()
+
+
+def test_streams_of_no_rows():
+    """Nothing happens, whatever the learner."""
+    for learner, loss in [("MIXTURE", "LOGISTIC"), ("DUAL", "SPARSEMAX")]:
+        arguments = stream_arguments(learner, loss)
+        stream = _core.fenchel_young.StreamDouble(**arguments)
+        none = np.zeros((0, 1), np.int64)
+        stream.dense(np.zeros((0, 3)), none, np.zeros((0, 1)), none, log=True)
+        empty = {"data": np.zeros(0), "indices": np.zeros(0, np.int32)}
+        rows = {"targets": none, "uniforms": np.zeros((0, 1)), "plays": none}
+        stream.sparse(**empty, indptr=np.zeros(1, np.int64), **rows, log=True)
+        assert not arguments["table"].any()
+
+
+def test_hand_made_csr_reaches_no_memory_of_others():
+    """The estimator refuses it with scipy's message."""
+    X = sp.csr_matrix(np.eye(4))
+    X.indices[1] = 7
+    with pytest.raises(ValueError, match="indices must be <"):
+        FenchelYoungOnlineClassifier().fit(X, [0, 1, 0, 1])
+
+
+LAYOUTS = {
+    "unaligned": unaligned,
+    "memory-mapped": None,
+    "backwards twice": lambda a: np.ascontiguousarray(a[::-1])[::-1],
+    "every second": every_second,
+    "read-only": lambda a: np.require(a.copy(), requirements=["C"]),
+    "Fortran order": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("estimator", PREDICTORS, ids=repr)
+def test_rows_in_any_layout(estimator, layout, tmp_path):
+    """Arrays as they come are taken over, and give the same model."""
+    X, y = make_data(estimator)
+    if layout == "memory-mapped":
+        np.save(tmp_path / "X.npy", X)
+        rows = np.load(tmp_path / "X.npy", mmap_mode="r")
+    else:
+        rows = LAYOUTS[layout](X)
+    if layout == "read-only":
+        rows.flags.writeable = False
+    with np.errstate(all="ignore"):
+        expected = clone(estimator).fit(X, y).predict(X)
+        found = clone(estimator).fit(rows, y).predict(rows)
+    if np.asarray(expected).dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    else:
+        assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("wanted", [*_core.levels(), ""])
+def test_level_from_the_environment(wanted, monkeypatch):
+    """SKBOUNDS_CPU_LEVEL is read at import; empty means the best one."""
+    monkeypatch.setenv("SKBOUNDS_CPU_LEVEL", wanted)
+    run = subprocess.run(
+        [sys.executable, "-c", "from skbounds import _core; print(_core.level())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == (wanted or _core.levels()[-1])
+
+
+def test_unknown_level(monkeypatch):
+    """The error names the variable, what was given and what there is."""
+    monkeypatch.setenv("SKBOUNDS_CPU_LEVEL", "v9")
+    run = subprocess.run(
+        [sys.executable, "-c", "import skbounds._core"], capture_output=True, text=True
+    )
+    assert run.returncode != 0
+    for part in ("SKBOUNDS_CPU_LEVEL", "'baseline'", "'v9'"):
+        assert part in run.stderr
+
+
+def test_show_versions(capsys):
+    """Versions, build and level are printed."""
+    import skbounds
+
+    skbounds.show_versions()
+    printed = capsys.readouterr().out
+    for part in ("skbounds", skbounds.__version__, "scikit-learn", _core.compiler):
+        assert part in printed
+    assert f"level in use: {_core.level()}" in printed
