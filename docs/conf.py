@@ -77,6 +77,9 @@ def write_api_page():
             "   :nosignatures:",
         ]
         lines += ["", *(f"   {name}" for name in names), ""]
+    lines += ["``skbounds``: the installation", "-----------------------------", ""]
+    lines += [".. currentmodule:: skbounds", "", ".. autosummary::"]
+    lines += ["   :toctree: generated/", "", "   show_versions", ""]
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
     text = "\n".join(lines)

@@ -99,7 +99,7 @@ def entries() -> list[Entry]:
 def timed_fit(estimator, task: Task):
     """Return the estimator fitted on the training part, and the seconds it took.
 
-    The better of two fits: the first may load compiled code.
+    The better of two fits: the first may meet cold caches.
     """
     seconds = np.inf
     for _ in range(2):

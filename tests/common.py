@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 import sklearn
-from packaging.version import parse as parse_version
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
 
 import skbounds
 

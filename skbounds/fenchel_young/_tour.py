@@ -26,7 +26,7 @@ def _run(task: Task) -> Result:
     rows = []
     for decoding in ("argmax", "randomized"):
         clf = FenchelYoungOnlineClassifier(decoding=decoding, random_state=0)
-        clf.play(X, y, classes=classes)  # loads compiled code
+        clf.play(X, y, classes=classes)  # meets cold caches
         clf = FenchelYoungOnlineClassifier(decoding=decoding, random_state=0)
         start = time.perf_counter()
         clf.partial_fit(X, y, classes=classes)
