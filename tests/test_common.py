@@ -69,6 +69,7 @@ def test_sklearn_checks_left_out_of_the_suite(estimator, check):
     getattr(estimator_checks, check)(type(estimator).__name__, clone(estimator))
 
 
+@pytest.mark.slow
 def test_suite_with_array_api_dispatch():
     """All of the suite passes in a process with SCIPY_ARRAY_API=1."""
     code = (

@@ -17,14 +17,12 @@ ESTIMATORS = estimators()
 
 
 def marked(pair):
-    if pair not in KNOWN_FAILURES:
-        return pytest.param(*pair, id=" - ".join(pair))
-    reason = ": ".join(KNOWN_FAILURES[pair])
-    return pytest.param(
-        *pair,
-        id=" - ".join(pair),
-        marks=pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError),
-    )
+    marks = [pytest.mark.slow] if pair[1] in ONE_SEED else []
+    if pair in KNOWN_FAILURES:
+        reason = ": ".join(KNOWN_FAILURES[pair])
+        failure = {"reason": reason, "strict": True, "raises": AssertionError}
+        marks.append(pytest.mark.xfail(**failure))
+    return pytest.param(*pair, id=" - ".join(pair), marks=marks)
 
 
 @pytest.mark.parametrize(("name", "situation"), [marked(pair) for pair in pairs()])

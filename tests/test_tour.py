@@ -48,6 +48,7 @@ def test_shipped_data(tmp_path, monkeypatch, capsys):
     assert "Guarantee:" in out and "LogisticRegressionCV" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "task"),
     [

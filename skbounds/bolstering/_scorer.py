@@ -6,14 +6,14 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array, check_random_state, get_tags
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._sklearn_compat import (
     HasMethods,
     Hidden,
@@ -28,7 +28,6 @@ from skbounds.bolstering._losses import (
     CLASSIFICATION,
     NAMES,
     Score,
-    resolve_losses,
 )
 from skbounds.bolstering._parts._estimate import (
     PartOptions,
@@ -37,6 +36,7 @@ from skbounds.bolstering._parts._estimate import (
 )
 from skbounds.bolstering._question import Question
 from skbounds.bolstering._rows import Rows, digest
+from skbounds.bolstering._scorer_checks import ScorerChecks
 from skbounds.bolstering._smoothed._estimate import estimate_by_one_fit, find_measure
 from skbounds.bolstering._smoothed._families import (
     MomentKernel,
@@ -47,14 +47,6 @@ from skbounds.bolstering._smoothed._posterior import (
     predictive_law,
     predictive_probabilities,
 )
-
-# Parameters of the first version's default that nothing reads any more.
-_OUT_OF_USE = ("holdout_scale", "n_neighbors", "shrink", "clip")
-
-
-def is_default(value):
-    """Tell whether a parameter was left alone."""
-    return isinstance(value, str) and value in ("deprecated", "auto")
 
 
 def score_key(estimate):
@@ -70,7 +62,7 @@ def as_scores(loss, found):
     return -item.error
 
 
-class BolsteredScorer(SkboundsEstimator):
+class BolsteredScorer(ScorerChecks, SkboundsEstimator):
     """Estimate the error of an estimator from the rows it was fitted on.
 
     A scorer ``scorer(estimator, X, y)`` for estimators fitted on all of X and y, as
@@ -514,34 +506,6 @@ class BolsteredScorer(SkboundsEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_kernel(self):
-        if self.method == "auto" and not (
-            isinstance(self.kernel, str) and self.kernel == "auto"
-        ):
-            raise ValueError(
-                "kernel can only be chosen together with one of the methods 'x', 'xy' "
-                f"and 'x+posterior'; got kernel={self.kernel!r} and method='auto'."
-            )
-
-    def _check_combination(self, losses, classification):
-        self._check_kernel()
-        kinds = [loss.kind for loss in losses]
-        if self.method == "xy" and classification:
-            raise ValueError(
-                "method='xy' moves the targets, which classes cannot be; choose "
-                "method='x'."
-            )
-        if "score" in kinds and self.method != "auto":
-            raise ValueError(
-                f"method={self.method!r} averages losses of rows; a score that is no "
-                "mean of losses needs method='auto'."
-            )
-        if self.semi and (kinds != ["zero_one"] or self.method != "x"):
-            raise ValueError(
-                "semi=True is for loss='zero_one' and method='x' only; got "
-                f"loss={self.loss!r} and method={self.method!r}."
-            )
-
     def _estimates(
         self, estimator, X, y, sample_weight, fit_params=None, *, groups=None,
         resubstitution=False, keep_predictions=False,
@@ -621,44 +585,6 @@ class BolsteredScorer(SkboundsEstimator):
             random_state=self._seed(),
             keep_predictions=keep_predictions,
         )
-
-    def _check_question(self, estimator, *, warn=True):
-        """Return the losses, if they go together with estimator and parameters."""
-        classification = is_classifier(estimator)
-        if not classification and not is_regressor(estimator):
-            raise ValueError(
-                "BolsteredScorer is for classifiers and regressors; got "
-                f"{type(estimator).__name__}."
-            )
-        losses = resolve_losses(self.loss, classification)
-        self._check_combination(losses, classification)
-        self._check_movable(estimator)
-        if warn:
-            self._warn_of_old_parameters()
-        return losses
-
-    def _check_movable(self, estimator):
-        """Refuse estimators of kernel matrices, where anything has to be moved."""
-        if self.method not in ("auto", "y", "resub") and (
-            get_tags(estimator).input_tags.pairwise
-        ):
-            raise ValueError(
-                f"{estimator!r} takes a kernel matrix (precomputed, pairwise), whose "
-                "entries cannot be moved; give it the features and the kernel."
-            )
-
-    def _warn_of_old_parameters(self):
-        names = [name for name in _OUT_OF_USE if not is_default(getattr(self, name))]
-        if self.method == "auto" and not is_default(self.n_nodes):
-            names.append("n_nodes")
-        if self.n_folds == 2:
-            names.append("n_folds=2")
-        if names:
-            warn_user(
-                f"{', '.join(names)} has no effect since version 0.2, whose "
-                "method='auto' moves no rows; from 0.3 on it will be an error.",
-                FutureWarning,
-            )
 
     def _remember(self, X, y, sample_weight, classification, groups=None):
         """Return the rows, from last time if they are the same."""

@@ -83,6 +83,8 @@ def expectation(
             "far from the model (means and covariances) for double precision."
         )
     np.exp(density, out=density)
+    # Laws come in any memory order.
+    start, transition = map(np.ascontiguousarray, (start, transition))
     # Where a transition is (nearly) impossible a state that has vanished may be missed.
     careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
     filtered, scale = np.empty((n, s)), np.ones(n)

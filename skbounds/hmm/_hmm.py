@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -16,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
-from skbounds.hmm import _em, _emissions, _mixing, _symmetric
+from skbounds.hmm import _em, _emissions, _mixing, _starts, _symmetric
+from skbounds.hmm._criteria import InformationCriteria
 from skbounds.hmm._sequences import sequence_starts
 
 # Squares of larger values, summed, overflow.
@@ -31,7 +30,7 @@ def _is_symmetric(self):
     )
 
 
-class BaumWelchHMM(DensityMixin, SkboundsEstimator):
+class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     """Hidden Markov model with Gaussian outputs that says how far it has converged.
 
     Expectation maximisation (Baum-Welch), for any number of states or for the
@@ -264,18 +263,20 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         rng = check_random_state(self.random_state)
         center = X.mean(axis=0)
         rows = _emissions.Rows(X, center)
-        start = self._law("startprob_init", self.startprob_init, (s,))
-        transition = self._law("transmat_init", self.transmat_init, (s, s))
+        start = _starts.law("startprob_init", self.startprob_init, (s,))
+        transition = _starts.law("transmat_init", self.transmat_init, (s, s))
         if self.startprob == "stationary" and self.startprob_init is None:
             start = _mixing.stationary_law(transition)
-        covariances = self._covariances(X)
+        covariances = _starts.covariances(self, X)
         options = _em.Options(
             self.covariance_type, self.startprob, self.window, self.reg_covar,
             self.max_iter, self.tol,
         )  # fmt: skip
         runs, failure = [], None
         for k in range(self.n_init if self.means_init is None else 1):
-            chain = _em.Chain(start, transition, self._means(X, rng), covariances)
+            chain = _em.Chain(
+                start, transition, _starts.means(self, X, rng), covariances
+            )
             try:
                 runs.append(_em.fit_chain(chain, rows, starts, options))
             except np.linalg.LinAlgError as error:
@@ -335,7 +336,7 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         rng = check_random_state(self.random_state)
         stay = 0.5
         if self.transmat_init is not None:
-            A = self._law("transmat_init", self.transmat_init, (2, 2))
+            A = _starts.law("transmat_init", self.transmat_init, (2, 2))
             if abs(A[0, 0] - A[1, 1]) > 1e-8:
                 raise ValueError(
                     "transmat_init of structure='symmetric' must have equal diagonal "
@@ -344,7 +345,7 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
             stay = _symmetric.project(A[0, 0], self.mixing_bound)
         runs = []
         for k in range(self.n_init if self.means_init is None else 1):
-            model = _symmetric.Symmetric(self._symmetric_mean(X, rng), stay)
+            model = _symmetric.Symmetric(_starts.symmetric_mean(self, X, rng), stay)
             runs.append(
                 _symmetric.fit_symmetric(
                     model, X, starts, self.sigma, self.mixing_bound, self.max_iter,
@@ -382,7 +383,7 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         if self.structure == "symmetric":
             stay = 0.5
             if self.transmat_init is not None:
-                A = self._law("transmat_init", self.transmat_init, (2, 2))
+                A = _starts.law("transmat_init", self.transmat_init, (2, 2))
                 stay = _symmetric.project(A[0, 0], self.mixing_bound)
             _symmetric.fit_symmetric(
                 _symmetric.Symmetric(means[1], stay), X, starts, self.sigma,
@@ -396,10 +397,10 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
                 n_iter, 0.0,
             )  # fmt: skip
             chain = _em.Chain(
-                self._law("startprob_init", self.startprob_init, (s,)),
-                self._law("transmat_init", self.transmat_init, (s, s)),
+                _starts.law("startprob_init", self.startprob_init, (s,)),
+                _starts.law("transmat_init", self.transmat_init, (s, s)),
                 means,
-                self._covariances(X),
+                _starts.covariances(self, X),
             )
             _em.fit_chain(
                 chain, _emissions.Rows(X, X.mean(axis=0)), starts, options,
@@ -432,99 +433,6 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
                 "says it is. Subtract what is known to be the middle of the two "
                 "states, or take structure='free'."
             )
-
-    def _law(self, name, given, shape):
-        """Return probabilities that were given, or all the same."""
-        if given is None:
-            return np.full(shape, 1.0 / shape[-1])
-        law = np.array(given, dtype=np.float64)
-        good = law.shape == shape and np.isfinite(law).all() and (law >= 0.0).all()
-        if not good or (np.abs(law.sum(axis=-1) - 1.0) > 1e-6).any():
-            raise ValueError(
-                f"{name} must be probabilities of shape {shape}, each row of sum 1; "
-                f"got {given!r}."
-            )
-        return law / law.sum(axis=-1, keepdims=True)
-
-    def _covariances(self, X):
-        """Return covariances at the start."""
-        s, d = self.n_components, X.shape[1]
-        if self.covariances_init is None:
-            matrix = np.diag(X.var(axis=0) + self.reg_covar)
-            matrices = np.repeat(matrix[None], s, axis=0)
-        else:
-            matrices = np.array(self.covariances_init, dtype=np.float64)
-            if matrices.shape != (s, d, d) or not np.isfinite(matrices).all():
-                raise ValueError(
-                    f"covariances_init must be of shape {(s, d, d)}; got shape "
-                    f"{matrices.shape}."
-                )
-            asymmetry = np.abs(matrices - matrices.transpose(0, 2, 1)).max()
-            least = np.linalg.eigvalsh(matrices).min()
-            if asymmetry > 1e-8 * np.abs(matrices).max() or least <= 0.0:
-                raise ValueError(
-                    "covariances_init must be symmetric and positive definite; the "
-                    f"least eigenvalue is {least:.3g}."
-                )
-        variances = np.diagonal(matrices, axis1=1, axis2=2)
-        if (variances <= 0.0).any():
-            raise ValueError(
-                "a column of X is constant, which has no density; increase reg_covar="
-                f"{self.reg_covar}."
-            )
-        return _emissions.compress(matrices, self.covariance_type)
-
-    def _means(self, X, rng):
-        """Return means at the start."""
-        s, d = self.n_components, X.shape[1]
-        if self.means_init is not None:
-            means = check_array(
-                self.means_init, dtype=np.float64, input_name="means_init"
-            )
-            if means.shape != (s, d):
-                raise ValueError(
-                    f"means_init must be of shape {(s, d)}; got {means.shape}."
-                )
-            if len(np.unique(means, axis=0)) < s:
-                raise ValueError(
-                    "means_init has states with the same mean, which EM cannot tell "
-                    f"apart: {means.tolist()}."
-                )
-            return means
-        return _apart(self._starting_points(X, s, rng), X, rng)
-
-    def _starting_points(self, X, s, rng):
-        if self.init == "random":
-            return X[rng.permutation(len(X))[:s]].copy()
-        search = KMeans(s, n_init=1, random_state=rng.randint(2**31 - 1))
-        with warnings.catch_warnings():
-            # Of fewer distinct rows than clusters: their means are moved apart.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            centers = search.fit(X).cluster_centers_
-        # In the order of the other starting values, if these are given.
-        return centers[np.lexsort(centers.T[::-1])]
-
-    def _symmetric_mean(self, X, rng):
-        """Return mu at the start."""
-        d = X.shape[1]
-        if self.means_init is None:
-            first, second = _apart(self._starting_points(X, 2, rng), X, rng)
-            return 0.5 * (second - first)
-        means = np.array(self.means_init, dtype=np.float64)
-        if means.shape == (2, d):
-            if np.abs(means[0] + means[1]).max() > 1e-8 * np.abs(means).max():
-                raise ValueError(
-                    "means_init of structure='symmetric' must be -mu and mu; got "
-                    f"{means.tolist()}."
-                )
-            means = means[1]
-        if means.shape != (d,) or not np.isfinite(means).all():
-            raise ValueError(
-                f"means_init must be of shape {(2, d)} or {(d,)}; got {means.shape}."
-            )
-        if not means.any():
-            raise ValueError("means_init is 0, where EM stays: the states coincide.")
-        return means
 
     def _expect(self, X, sequence_id, lengths, *, window=None, rows_only=False):
         """Return what the E-step finds."""
@@ -662,7 +570,7 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         with np.errstate(divide="ignore"):
             log_prob = _core.viterbi(
                 self._log_densities(X), starts, np.log(self.startprob_),
-                np.log(self.transmat_), states,
+                np.ascontiguousarray(np.log(self.transmat_)), states,
             )  # fmt: skip
         if not np.isfinite(log_prob):
             raise ValueError(
@@ -692,70 +600,13 @@ class BaumWelchHMM(DensityMixin, SkboundsEstimator):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {n_samples}.")
         rng = check_random_state(random_state)
-        heights = rng.uniform(size=n_samples)
-        laws = np.cumsum(self.transmat_, axis=1)
-        states = np.empty(n_samples, dtype=np.int64)
-        law = np.cumsum(self.startprob_)
-        for i in range(n_samples):
-            # The last entry of a law is 1 up to rounding.
-            states[i] = min(
-                np.searchsorted(law, heights[i], side="right"), len(law) - 1
-            )
-            law = laws[states[i]]
+        states = _mixing.draw_states(self.startprob_, self.transmat_, n_samples, rng)
         noise = rng.standard_normal((n_samples, self.means_.shape[1]))
         X = self.means_[states]
         for j, root in enumerate(np.linalg.cholesky(self.covariances_)):
             own = states == j
             X[own] += noise[own] @ root.T
         return X, states
-
-    def bic(self, X, *, sequence_id=None, lengths=None):
-        """Return the Bayesian information criterion.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the order of time, sequence after sequence.
-        sequence_id : array-like of shape (n_samples,), default=None
-            Labels of the rows' sequences.
-        lengths : array-like of shape (n_sequences,), default=None
-            Numbers of rows of the sequences, instead.
-
-        Returns
-        -------
-        bic : float
-            Lower is better.
-        """
-        rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
-        return float(self._n_parameters() * np.log(len(rows)) - 2.0 * rows.sum())
-
-    def aic(self, X, *, sequence_id=None, lengths=None):
-        """Return the Akaike information criterion.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the order of time, sequence after sequence.
-        sequence_id : array-like of shape (n_samples,), default=None
-            Labels of the rows' sequences.
-        lengths : array-like of shape (n_sequences,), default=None
-            Numbers of rows of the sequences, instead.
-
-        Returns
-        -------
-        aic : float
-            Lower is better.
-        """
-        rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
-        return float(2.0 * self._n_parameters() - 2.0 * rows.sum())
-
-    def _n_parameters(self):
-        s, d = self.means_.shape
-        if _is_symmetric(self):
-            return d + 1
-        start = s - 1 if self._params_["startprob"] == "free" else 0
-        kind = self._params_["covariance_type"]
-        return start + s * (s - 1) + _emissions.n_parameters(kind, s, d)
 
     @available_if(_is_symmetric)
     def truncation_bound(self, k):
@@ -789,13 +640,3 @@ def _check_size(X):
             f"beyond {_LARGEST:g} are not computed with."
         )
     return X
-
-
-def _apart(means, X, rng):
-    """Move means that coincide: EM cannot tell such states apart."""
-    for _ in range(10):
-        if len(np.unique(means, axis=0)) == len(means):
-            return means
-        scale = np.maximum(X.std(axis=0), 1e-8 * np.maximum(np.abs(means).max(), 1.0))
-        means = means + 1e-3 * scale * rng.standard_normal(means.shape)
-    return means

@@ -71,3 +71,16 @@ def contraction_rate(changes):
     if len(last) < 3:
         return np.nan
     return float(np.exp(np.polyfit(np.arange(len(last)), np.log(last), 1)[0]))
+
+
+def draw_states(start, transition, n, rng):
+    """Return the states of a chain of n steps, drawn at random."""
+    heights = rng.uniform(size=n)
+    laws = np.cumsum(transition, axis=1)
+    states = np.empty(n, dtype=np.int64)
+    law = np.cumsum(start)
+    for i in range(n):
+        # The last entry of a law is 1 up to rounding.
+        states[i] = min(np.searchsorted(law, heights[i], side="right"), len(law) - 1)
+        law = laws[states[i]]
+    return states

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -12,32 +10,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import fit_from_scratch
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
-from skbounds.kernel_boost import _solvers, _stopping
+from skbounds.kernel_boost import _stopping
 from skbounds.kernel_boost._boost import (
-    FEW_ROWS,
     LONGEST_PLAIN,
     BaseKernelBoost,
-    improvement,
 )
 from skbounds.kernel_boost._class_path import (
-    NEGLIGIBLE,
     ClassOptions,
     ClassProblem,
-    Coordinates,
     plain_steps,
-    walk,
 )
+from skbounds.kernel_boost._class_solver import ClassSolver
 from skbounds.kernel_boost._counts import split_counts
-from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._losses import loss_of
 from skbounds.kernel_boost._radius import critical_radius
-from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
 
 # How many times longer than the pilot's the path may get before it is looked at again.
 _LONG_AFTER = 30.0
 
 
-class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
+class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernelBoost):
     """Kernel boosting of classifiers that knows when to stop.
 
     Functional gradient descent of the logistic loss (LogitBoost), the softmax loss for
@@ -413,113 +405,6 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, BaseKernelBoost):
 
     def _is_plain(self):
         return self.solver == "gd" or self.step_size is not None or self.average
-
-    def _solve(self, problem, kernel, rng, held_out=None, fixed=None, rank=None):
-        """Return what is fitted.
-
-        Parameters
-        ----------
-        problem : ClassProblem
-        kernel : Kernel
-        rng : Generator
-        held_out : tuple or None
-            Validation rows, targets and weights.
-        fixed : float or None
-            Learning time to stop at instead.
-        rank : int or None
-            Rank of the factor that is wanted.
-
-        Returns
-        -------
-        found : Walked
-        """
-        rows, n = Rows(kernel, problem.X), problem.X.shape[0]
-        solver = self.solver
-        if solver == "auto":
-            solver = "eigh" if n <= FEW_ROWS else "lowrank"
-        # Squared loss on the classes: it tells the rank, and where about to stop.
-        response = problem.response()
-
-        def pilot(basis):
-            largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 1.0
-            spectrum = Spectrum(basis, response, problem.weight.sum())
-            path = SpectralPath(spectrum, 1.0 / largest)
-            judge = lambda found: _stopping.gcv(found, path.n_samples, 1, 1.0)
-            found = path.explore(judge, _stopping.LONGEST, None)
-            best = _stopping.first_minimum(found.criterion).max()
-            reach = path.step_size * found.times[best]
-            least = found.criterion.min(axis=0).mean()
-            return (spectrum, reach), reach, found.df[best], least
-
-        if solver != "lowrank":
-            basis = _solvers.full_basis(rows.gram(), problem.weight)
-            self._warn_of_width(basis, n)
-            spectrum, _ = pilot(basis)[0]
-            state = self._state(problem, basis, spectrum, held_out, rows, None)
-            return walk(state, self._options(), fixed)
-        judge = pilot
-        if rank is not None:
-            judge = lambda basis: (pilot(basis)[0], 0.0, 1.0, np.nan)
-        columns = self._columns(rows, problem.weight, response, rng)
-        least, before = rank or 0, np.inf
-        while True:
-            basis, (spectrum, reach), is_enough = self._grow(
-                columns, judge, least=least
-            )
-            timed = fixed is not None or self.stopping in (None, "theory")
-            reach = None if timed else reach * _LONG_AFTER
-            state = self._state(problem, basis, spectrum, held_out, rows, reach)
-            found = walk(state, self._options(), fixed)
-            if found.neglects():
-                # It went on for longer than the pilot said.
-                state = self._state(problem, basis, spectrum, held_out, rows, None)
-                found = walk(state, self._options(), fixed)
-            # The pilot's certificate may not hold where the path is stopped.
-            covered = found.missing_df <= self.rank_tol * found.path[found.chosen, 2]
-            now = found.path[found.chosen, 1]
-            small = improvement(before, now) < self.rank_gain_tol
-            if columns.complete or covered or small or not is_enough or rank:
-                self._warn_of_width(basis, n)
-                return found
-            least, before = 2 * columns.rank, now
-
-    def _state(self, problem, basis, spectrum, held_out, rows, reach):
-        """Return the problem in coordinates, as many as are of any use."""
-        mu = basis.eigenvalues
-        step = self._step(basis, rows, problem.loss)
-        used = len(mu)
-        if reach is not None and not self._is_plain():
-            used = max(int((mu * reach > NEGLIGIBLE).sum()), 1)
-        psi = basis.coordinates(used)
-        return Coordinates(
-            problem, basis, psi, mu[:used], step, spectrum, held_out, rows
-        )
-
-    def _step(self, basis, rows, loss):
-        mu = basis.eigenvalues
-        largest = mu[0] if len(mu) else 0.0
-        if loss.smoothness is None:
-            if self.step_size is not None:
-                return float(self.step_size)
-            largest = float(rows.diagonal().max())
-            return self.learning_rate / (largest if largest > 0.0 else 1.0)
-        self._check_step(loss.smoothness, largest)
-        if self.step_size is not None:
-            return float(self.step_size)
-        if largest == 0.0:
-            return float(self.learning_rate)
-        return self.learning_rate / (loss.smoothness * largest)
-
-    def _solve_again(self, problem, kernel, rng, before, scale):
-        """Fit all rows for the learning time that was chosen on a part of them."""
-        eta = before.state.step * before.path[before.chosen, 0] * scale
-        found = self._solve(
-            problem, kernel, rng, fixed=eta, rank=len(before.state.basis.landmarks)
-        )
-        ratio = before.state.step / found.state.step * scale
-        path = before.path.copy()
-        path[:, 0] = np.maximum(1.0, np.round(path[:, 0] * ratio))
-        return replace(found, shown=path, has_criterion=True)
 
     def _store(self, found, kernel, problem, X, kept):
         state, basis = found.state, found.state.basis

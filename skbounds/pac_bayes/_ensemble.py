@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
@@ -40,9 +39,16 @@ from skbounds.pac_bayes._bounds import check_pair, check_probabilities
 from skbounds.pac_bayes._calibration import fit_calibration
 from skbounds.pac_bayes._certify import catoni_constant, weigh_members
 from skbounds.pac_bayes._decisions import member_codes, member_decisions
+from skbounds.pac_bayes._given_members import (
+    NamedMembers,
+    fit_and_hold_out,
+    fit_one,
+    is_frozen,
+    row_keys,
+    with_seeds,
+)
 from skbounds.pac_bayes._layout import (
     assign_folds,
-    content_keys,
     order_classes,
     split_rows,
 )
@@ -50,7 +56,7 @@ from skbounds.pac_bayes._stacking import STACKING_ETAS, informed_prior, stacked_
 from skbounds.pac_bayes._votes import CertifiedVote, check_together
 
 
-class PACBayesEnsembleClassifier(CertifiedVote):
+class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
     r"""Vote over any classifiers, with a certificate of its test error.
 
     A random part of the rows is set aside. On the others the members are trained and
@@ -256,59 +262,6 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def get_params(self, deep=True):
-        """Return the parameters; those of members given with a name as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to return the members and their parameters.
-
-        Returns
-        -------
-        params : dict
-            Parameter names and values.
-        """
-        params = super().get_params(deep=False)
-        if deep:
-            for name, member in self._named_members():
-                params[name] = member
-                for key, value in member.get_params(deep=True).items():
-                    params[f"{name}__{key}"] = value
-        return params
-
-    def set_params(self, **params):
-        """Set parameters; also members, and their parameters, by name.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameter names and values.
-
-        Returns
-        -------
-        self : object
-            The estimator itself.
-        """
-        if "estimators" in params:
-            self.estimators = params.pop("estimators")
-        names = {name for name, _ in self._named_members()}
-        replaced = {name: params.pop(name) for name in names & params.keys()}
-        if replaced:
-            self.estimators = [
-                (name, replaced.get(name, member))
-                for name, member in self._named_members()
-            ]
-        return super().set_params(**params)
-
-    def _named_members(self):
-        """Return the (name, member) pairs; none if members have no names."""
-        members = self.estimators
-        if not isinstance(members, (list, tuple)):
-            return []
-        pairs = [item for item in members if isinstance(item, tuple)]
-        return pairs if len(pairs) == len(members) else []
-
     # The members are other estimators and validate what they are given.
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
@@ -348,18 +301,18 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         train, cert, X_cert, cert_codes = self._split(
             X, codes, X_cert, y_cert, frozen.all(), rng
         )
-        keys = _row_keys(X)[train]
+        keys = row_keys(X)[train]
         # Whatever the order in which the rows came, and yet in no order: members may
         # have folds of their own.
         train = rng.permutation(train[np.lexsort((codes[train], keys))])
         trained = [
-            code_labels(m.classes_, self.classes_) for m in members if _frozen(m)
+            code_labels(m.classes_, self.classes_) for m in members if is_frozen(m)
         ]
         learnt = np.unique(codes[train])
         if not frozen.all():
             trained.append(learnt)
         present = np.unique(np.concatenate(trained))
-        members = _with_seeds(members, rng.randint(np.iinfo(np.int32).max))
+        members = with_seeds(members, rng.randint(np.iinfo(np.int32).max))
         if len(learnt) == 1 and not frozen.any():
             # Whatever learns from one class knows no other.
             members, frozen = [DummyClassifier()], np.zeros(1, dtype=bool)
@@ -555,7 +508,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         ]
         labels = self.classes_[truth]
         found = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_and_hold_out)(
+            delayed(fit_and_hold_out)(
                 members[i], X_train, labels, seen, held, self.classes_, trained
             )
             for i, seen, held in jobs
@@ -618,7 +571,7 @@ class PACBayesEnsembleClassifier(CertifiedVote):
         else:
             X_train = labels = None
         found = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_one)(member, X_train, labels)
+            delayed(fit_one)(member, X_train, labels)
             for member, is_wanted in zip(members, wanted, strict=True)
             if is_wanted
         )
@@ -649,68 +602,3 @@ class PACBayesEnsembleClassifier(CertifiedVote):
             tags.input_tags.sparse = all(tag.sparse for tag in inputs)
             tags.input_tags.allow_nan = any(tag.allow_nan for tag in inputs)
         return tags
-
-
-def _row_keys(X) -> np.ndarray:
-    """Return content keys of rows of numbers; for other rows their positions."""
-    try:
-        rows = check_array(
-            X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
-        )
-    except (TypeError, ValueError):
-        n = X.shape[0]
-        return np.arange(n, dtype=np.float64)
-    if not hasattr(rows, "tocsr"):
-        rows = np.nan_to_num(rows)
-    return content_keys(rows, False)
-
-
-def _with_seeds(members, seed):
-    """Return clones of the members in which no random state is None.
-
-    Copies of one member get seeds of their own; the order of the list plays no part.
-    """
-    result, copies = [], Counter()
-    for member in members:
-        if isinstance(member, FrozenEstimator):
-            result.append(member)
-            continue
-        member = clone(member)
-        number = copies[repr(member)]
-        copies[repr(member)] += 1
-        own_seed = (seed + 7919 * number) % np.iinfo(np.int32).max
-        unset = [
-            key
-            for key, value in member.get_params(deep=True).items()
-            if value is None and key.rpartition("__")[2] == "random_state"
-        ]
-        result.append(member.set_params(**dict.fromkeys(unset, own_seed)))
-    return result
-
-
-def _frozen(member):
-    return isinstance(member, FrozenEstimator)
-
-
-def _fit_and_hold_out(member, X, labels, seen, held, classes, trained):
-    """Return codes and decisions of held rows by a member trained on others.
-
-    None if it fails.
-    """
-    try:
-        member = clone(member).fit(safe_indexing(X, seen), labels[seen])
-        X = safe_indexing(X, held)
-        return member_codes(member, X, classes), member_decisions(member, X, trained)
-    except Exception:
-        # Reported when the member is trained on all rows and fails there, too.
-        return None
-
-
-def _fit_one(member, X, labels):
-    """Return the fitted member and None, or None and the error."""
-    if isinstance(member, FrozenEstimator):
-        return member, None
-    try:
-        return clone(member).fit(X, labels), None
-    except Exception as error:
-        return None, error

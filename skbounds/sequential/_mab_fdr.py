@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from skbounds.sequential._best_arm import BestArmTest, _is_count
-from skbounds.sequential._procedures import LORD, PROCEDURES, _OnlineProcedure
+from skbounds.sequential._online_procedure import OnlineProcedure
+from skbounds.sequential._procedures import LORD, PROCEDURES
 
 # The level of a test that cannot be rejected.
 _NO_LEVEL = 1e-300
@@ -105,7 +106,7 @@ class MABFDR(BaseEstimator):
             return
         if self.procedure is None:
             procedure = LORD(self.alpha)
-        elif not isinstance(self.procedure, _OnlineProcedure):
+        elif not isinstance(self.procedure, OnlineProcedure):
             raise ValueError(
                 f"procedure must be one of {sorted(PROCEDURES)}; got "
                 f"{self.procedure!r}."

@@ -13,9 +13,9 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base, raw_to_proba
 from skbounds.smp._grid import check_grid
-from skbounds.smp._logistic import BaseSMPClassifier
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._pool import pool_leave_one_out_loss, pool_weights
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts

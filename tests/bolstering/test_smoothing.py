@@ -316,6 +316,7 @@ def test_radial_models_of_two_features_and_the_target(name):
     assert_allclose(closed(model, X, y, S, method="xy"), expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kernel ridge", "gaussian process, normalised"])
 @pytest.mark.parametrize("method", ["x", "xy"])
 def test_radial_models_of_several_targets(name, method):
@@ -640,6 +641,7 @@ def assert_calibrated(errors, reported):
     assert low < ratio < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qmc", "mc"])
 @pytest.mark.parametrize("method", ["x", "xy"])
 def test_sampling_of_a_radial_model(kind, method):

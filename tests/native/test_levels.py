@@ -178,8 +178,11 @@ def test_different_instances_in_threads(estimator):
 def test_a_long_loop_is_interrupted():
     """Ctrl-C ends a stream that would take minutes, and leaves its state whole."""
     code = (
+        "import signal\n"
         "import numpy as np\n"
         "from skbounds import FenchelYoungOnlineClassifier\n"
+        # Processes in the background may have been started to ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "X = np.random.default_rng(0).normal(size=(2000, 2000)).astype('float32')\n"
         "y = np.arange(2000) % 40\n"
         "clf = FenchelYoungOnlineClassifier(max_iter=10**6, random_state=0)\n"
@@ -192,8 +195,11 @@ def test_a_long_loop_is_interrupted():
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert out == "interrupted\n"

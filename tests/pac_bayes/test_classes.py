@@ -88,6 +88,7 @@ def split_often(kind, seeds):
         assert lacking > 0 or len(seeds) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SCHEMES, "list", "logistic"])
 @pytest.mark.filterwarnings("ignore:refit=True:UserWarning")
 def test_rare_classes_never_raise(kind):

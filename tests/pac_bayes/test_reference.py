@@ -146,6 +146,7 @@ def test_printed_constants():
         ref.chi2_constant(1, "squared", "paper")
 
 
+@pytest.mark.slow
 def test_range_of_the_constants():
     scaled = [m**2 * ref.chi2_constant(m, "kl") for m in range(2, 31)]
     assert 0.90471 < min(scaled) and max(scaled) < 1.1027

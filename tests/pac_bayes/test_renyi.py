@@ -118,6 +118,7 @@ def test_order_two_is_the_chi_square_bound(distance, m):
         assert_allclose(found, slow, rtol=1e-6)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(DISTANCES), st.floats(1.1, 12.0), st.floats(0.001, 0.5),
     st.integers(0, 10**6),

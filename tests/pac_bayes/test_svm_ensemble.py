@@ -131,6 +131,7 @@ def test_early_end_only_drops_members_without_weight():
     assert len(short.Cs_) < 20
 
 
+@pytest.mark.slow
 def test_shared_matrix_and_rows_on_demand_agree():
     """The ensemble without room for the matrix predicts alike."""
     X, y = noisy_rings(np.random.default_rng(3), 500)
@@ -773,6 +774,7 @@ def test_standardize_uses_the_training_part_only(cancer):
     )
 
 
+@pytest.mark.slow
 def test_replaces_grid_search(cancer):
     """In one line, and about as accurate."""
     X, y = cancer

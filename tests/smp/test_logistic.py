@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from skbounds import SMPLogisticRegression
-from skbounds.smp._logistic import BaseFit
+from skbounds.smp._base_fit import BaseFit
 
 from .toy import CODES, ROWS, SIGNS, WEIGHTS, C_of
 from .toy import X as TOY
@@ -361,6 +361,7 @@ def test_order_and_bounds_of_the_virtual_fits(seed, n, d, log_C):
     assert np.all(log_z <= np.log(2) + 1e-9)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]))
 def test_row_order_labels_and_repetition(seed, n_classes):
     """Rows may be permuted, labels renamed, weights written as repetitions."""

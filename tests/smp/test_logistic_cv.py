@@ -37,7 +37,7 @@ def fit_both(n_classes, loo, *, sample_weight=True, intercept=None, method="exac
 
 @intercepts
 @pytest.mark.parametrize("loo", ["one-step", "exact"])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_equals_the_slow_pool(n_classes, loo, intercept):
     """Losses, weights, leave-one-out loss and exact predictions."""
     for sample_weight in (False, True):
@@ -131,6 +131,7 @@ def test_auto_method_is_decided_in_fit():
     assert SMPLogisticRegressionCV().fit(X, codes).method_ == "one-step"
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]))
 def test_repetition_permutation_renaming(seed, n_classes):
     """Weights are counts; rows and labels may be permuted and renamed."""
