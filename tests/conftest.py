@@ -7,7 +7,29 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+from sklearn.base import BaseEstimator
 
 settings.register_profile("skbounds", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("skbounds")
+
+TESTS = Path(__file__).parent
+# Checks that every configuration of every estimator runs.
+COMMON = (TESTS / "test_common.py", *sorted((TESTS / "native").glob("test_*.py")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the common checks of all but the first configuration of a class as slow."""
+    first = {}
+    for item in items:
+        if item.path not in COMMON or not hasattr(item, "callspec"):
+            continue
+        estimator = item.callspec.params.get("estimator")
+        if isinstance(estimator, BaseEstimator):
+            shown = repr(estimator)
+            if shown != first.setdefault(type(estimator), shown):
+                item.add_marker(pytest.mark.slow)

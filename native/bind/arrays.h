@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -60,15 +59,15 @@ template <class A> void has_length(const A &a, index length, const char *what) {
 class Scratch {
   public:
     explicit Scratch(index bytes) : bytes_((bytes + 63) / 64 * 64 + 64) {
-        memory_.reset(static_cast<char *>(std::aligned_alloc(64, std::size_t(bytes_))));
-        if (!memory_) throw std::bad_alloc();
+        memory_.reset(static_cast<char *>(::operator new(std::size_t(bytes_), LINE)));
     }
     Memory memory() const { return {memory_.get(), bytes_}; }
 
   private:
     struct Free {
-        void operator()(char *memory) const { std::free(memory); }
+        void operator()(char *memory) const { ::operator delete(memory, LINE); }
     };
+    static constexpr std::align_val_t LINE{64};
     index bytes_;
     std::unique_ptr<char, Free> memory_;
 };

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cmath>
 
 #include "arrays.h"
@@ -175,11 +176,13 @@ template <class T> class StreamBinding {
         s_.means = take<double>(memory, n_outputs);
         s_.chance = take<double>(memory, s_.weights.rows * n_experts);
         s_.play = take<Target>(memory, s_.n_targets);
+        for (index k = 0; k < s_.n_targets; ++k) s_.play[k] = 0;
         s_.memory = memory;
     }
 
     void dense(Array2<const T> X, Array2<const Target> targets,
                Array2<const double> uniforms, Array2<Target> plays, bool log) {
+        const Alone alone(busy_);
         const Mat<const T> rows = view(X);
         require(rows.cols + s_.settings.intercept == s_.table.rows,
                 "X: wrong number of columns");
@@ -194,6 +197,7 @@ template <class T> class StreamBinding {
     void sparse(Array1<const T> data, Array1<const std::int32_t> indices,
                 Array1<const std::int64_t> indptr, Array2<const Target> targets,
                 Array2<const double> uniforms, Array2<Target> plays, bool log) {
+        const Alone alone(busy_);
         const Csr<T> X{view(data), view(indices), view(indptr)};
         const index n = X.indptr.size - 1;
         require(n >= 0, "indptr: empty");
@@ -221,6 +225,19 @@ template <class T> class StreamBinding {
     }
 
   private:
+    // Rows of a stream come one after the other: its scratch memory is that of one call.
+    class Alone {
+      public:
+        explicit Alone(std::atomic_flag &busy) : busy_(busy) {
+            if (busy_.test_and_set())
+                throw std::runtime_error("a stream cannot be learnt by two threads at once");
+        }
+        ~Alone() { busy_.clear(); }
+
+      private:
+        std::atomic_flag &busy_;
+    };
+
     template <class V> static V *take(Memory &memory, index n) {
         char *piece = memory.data;
         const index bytes = pieces(1, n);
@@ -301,6 +318,7 @@ template <class T> class StreamBinding {
     int structure_;
     std::unique_ptr<Scratch> fixed_, rows_;
     index longest_ = 0;
+    std::atomic_flag busy_;
     Stream<T> s_{};
 };
 

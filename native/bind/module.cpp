@@ -19,7 +19,9 @@ std::vector<const Level *> levels() {
     std::vector<const Level *> found{&baseline::all};
 #ifdef SKB_HAS_V3
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v3")) found.push_back(&v3::all);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2"))
+        found.push_back(&v3::all);
 #endif
     return found;
 }

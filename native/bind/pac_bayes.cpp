@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "arrays.h"
 
 namespace skb {
@@ -44,6 +46,14 @@ index solve(Array2<const double> pool, Array1<const index> slot_of, Array1<index
     require(p.work.rows == N_WORK && p.work.cols == n, "work: wrong shape");
     require(p.settings.size == N_SMO_SETTINGS, "settings: wrong length");
     check_segments(p.segments, rows.rows.cols, n);
+    index covered = 0;
+    for (index s = 0; s < p.segments.rows; ++s) {
+        require(p.segments(s, 1) == covered, "segments: not one after the other");
+        covered += p.segments(s, 2);
+    }
+    require(covered == n, "segments: not all entries");
+    for (index k = 0; k <= MOST_ITERATIONS; ++k)
+        require(std::isfinite(p.settings[k]), "settings: not finite");
     const index share = index(FEW_SHARE * double(n)) + 1;
     const index few = share < FEW ? share : FEW;
     const Scratch scratch(pieces(5, few) + pieces(2, few * few) +

@@ -14,7 +14,7 @@ inline double exp_nonpositive(double x) {
     constexpr double ln2_high = 6.93147180369123816490e-01;
     constexpr double ln2_low = 1.90821492927058770002e-10;
     constexpr double magic = 6755399441055744.0;  // 1.5 * 2**52: adding it rounds
-    x = x > -700.0 ? x : -700.0;
+    x = x < -700.0 ? -700.0 : x;
     const double shifted = x * log2e + magic;
     const double n = shifted - magic;
     const double r = (x - n * ln2_high) - n * ln2_low;
@@ -33,7 +33,7 @@ inline double exp_nonpositive(double x) {
     p = p * r + 1.0;
     std::int64_t bits;
     std::memcpy(&bits, &shifted, sizeof bits);
-    bits = static_cast<std::int64_t>(static_cast<std::uint64_t>(bits + 1023) << 52);
+    bits = static_cast<std::int64_t>((static_cast<std::uint64_t>(bits) + 1023) << 52);
     double power;
     std::memcpy(&power, &bits, sizeof power);
     return p * power;

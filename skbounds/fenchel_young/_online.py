@@ -290,7 +290,7 @@ class FenchelYoungOnline(
             _core.STANDARDIZE if scaled else _core.RAW,
             intercept,
             float(self._params_["clip"]),
-            X,
+            np.require(X, requirements=["C", "A"]),
             np.zeros(n_features),
             np.zeros(n_features),
             0.0,

@@ -83,8 +83,9 @@ def expectation(
             "far from the model (means and covariances) for double precision."
         )
     np.exp(density, out=density)
-    # Laws come in any memory order.
-    start, transition = map(np.ascontiguousarray, (start, transition))
+    # Laws that the user has set come in any type and memory order.
+    start = np.ascontiguousarray(start, dtype=np.float64)
+    transition = np.ascontiguousarray(transition, dtype=np.float64)
     # Where a transition is (nearly) impossible a state that has vanished may be missed.
     careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
     filtered, scale = np.empty((n, s)), np.ones(n)

@@ -569,8 +569,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         states = np.empty(len(X), dtype=np.int64)
         with np.errstate(divide="ignore"):
             log_prob = _core.viterbi(
-                self._log_densities(X), starts, np.log(self.startprob_),
-                np.ascontiguousarray(np.log(self.transmat_)), states,
+                self._log_densities(X), starts,
+                np.log(np.ascontiguousarray(self.startprob_, dtype=np.float64)),
+                np.log(np.ascontiguousarray(self.transmat_, dtype=np.float64)), states,
             )  # fmt: skip
         if not np.isfinite(log_prob):
             raise ValueError(

@@ -158,14 +158,14 @@ class KernelRows:
             if order is not None:
                 matrix = matrix[np.ix_(order, order)]
             self.pool = np.ascontiguousarray(matrix, dtype=np.float64)
-            self.slot_of = np.arange(n)
+            self.slot_of = np.arange(n, dtype=np.int64)
             self.diagonal = self.pool.diagonal().copy()
             self.stamp = np.zeros(n, dtype=np.int64)
             return
         self.kernel, self.X = kernel, X if order is None else X[order]
         n_slots = max(4 * _BATCH, fitting)
         self.pool = np.zeros((n_slots, n))
-        self.slot_of = np.full(n, -1)
+        self.slot_of = np.full(n, -1, dtype=np.int64)
         self.row_of = np.full(n_slots, -1)
         self.stamp = np.zeros(n_slots, dtype=np.int64)
         diagonals = [

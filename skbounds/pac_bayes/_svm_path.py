@@ -52,7 +52,9 @@ class PairProblem:
         signed.sort()
         sizes = [stop - start for start, stop, _ in signed]
         pieces = _join(signed)
-        self.row_numbers = np.concatenate([np.arange(*piece) for piece in pieces])
+        self.row_numbers = np.concatenate(
+            [np.arange(*piece, dtype=np.int64) for piece in pieces]
+        )
         self.beta = np.zeros(len(self.row_numbers))
         self.v = np.repeat([sign for _, _, sign in signed], sizes)
         # The signed factor of C: one of the two bounds, the other being 0.

@@ -356,7 +356,7 @@ class BestArmTest(BaseEstimator):
         self._done_ = bool(self._certified_ is not None or over)
 
     def _check_rewards(self, arms, rewards):
-        arms, rewards = np.asarray(arms), np.asarray(rewards, dtype=np.float64)
+        arms, rewards = np.asarray(arms), np.ascontiguousarray(rewards, np.float64)
         if arms.ndim != 1 or not len(arms) or rewards.shape != arms.shape:
             raise ValueError(
                 "arms and rewards must be of the same length, at least 1; got shapes "
@@ -523,7 +523,7 @@ def simulate_best_arm_tests(
     >>> print(np.mean(found["certified"] == 2))
     1.0
     """
-    means = np.atleast_2d(np.asarray(means, dtype=np.float64))
+    means = np.atleast_2d(np.ascontiguousarray(means, dtype=np.float64))
     n_runs, n_arms = means.shape
     # For its checks.
     BestArmTest(
@@ -549,7 +549,7 @@ def simulate_best_arm_tests(
         found = _core.simulate(
             means[k], float(sigma), float(epsilon),
             excess(np.log(delta[k]) - np.log(2.0 * (n_arms - 1))),
-            excess(np.log(delta[k]) - np.log(2.0)), int(max_pulls),
+            excess(np.log(delta[k]) - np.log(2.0)), min(int(max_pulls), 2**62),
             sampler == "uniform", rewards == "bernoulli", int(seeds[k]),
             np.zeros(n_arms), np.zeros(n_arms),
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +12,13 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from native.calls import all_calls, call, is_written, stream_arguments
-from skbounds import FenchelYoungOnlineClassifier, _core
+from skbounds import (
+    BaumWelchHMM,
+    BestArmTest,
+    FenchelYoungOnlineClassifier,
+    _core,
+    simulate_best_arm_tests,
+)
 
 PREDICTORS = [each for each in instances() if hasattr(each, "predict")]
 CALLS = all_calls()
@@ -80,7 +87,7 @@ def test_spoilt_arrays_are_refused(name, key, kind):
     harmless = {
         ("hmm.viterbi", "starts"), ("hmm.forward", "starts"),
         ("hmm.backward", "starts"), ("hmm.windows", "starts"),
-        ("hmm.fields", "starts"), ("pac_bayes.solve", "segments"),
+        ("hmm.fields", "starts"),
         ("pac_bayes.solve", "outputs"), ("pac_bayes.update_outputs", "targets"),
         ("pac_bayes.update_outputs", "outputs"), ("sequential.sum_of_gamma", "recent"),
         ("sequential.sum_of_gamma", "table"),
@@ -129,6 +136,9 @@ def test_good_calls_go_through(name):
         ("pac_bayes.solve", {"segments": np.array([[1, 0, 20]])}, "out of range"),
         ("pac_bayes.solve", {"segments": np.array([[0, 0, -1]])}, "out of range"),
         ("pac_bayes.solve", {"segments": np.array([[0, 2**62, 20]])}, "out of range"),
+        ("pac_bayes.solve", {"segments": np.array([[0, 0, 20]] * 4)}, "one after"),
+        ("pac_bayes.solve", {"segments": np.array([[0, 0, 19]])}, "not all"),
+        ("pac_bayes.solve", {"settings": np.full(8, np.nan)}, "not finite"),
         ("pac_bayes.update_outputs", {"row_numbers": np.full(20, 20)}, "of range"),
         ("sequential.replay", {"arms": np.full(30, 4)}, "arms: out of range"),
         ("sequential.sum_of_gamma", {"recent": np.array([50])}, "not in the table"),
@@ -291,3 +301,73 @@ def test_show_versions(capsys):
     for part in ("skbounds", skbounds.__version__, "scikit-learn", _core.compiler):
         assert part in printed
     assert f"level in use: {_core.level()}" in printed
+
+
+NAN = np.full((1, 9), np.nan)
+
+
+def test_scores_that_are_no_numbers_end():
+    """In finite time, and with a vertex; exponentials hand them on."""
+    core = _core.fenchel_young
+    vertices = np.full((1, 3), 7)
+    core.nearest_rows(core.BIRKHOFF, NAN, vertices)
+    assert sorted(vertices[0]) == [0, 1, 2]
+    core.predict_rows(core.BIRKHOFF_ENTROPIC, 1.0, NAN, np.zeros((1, 9)))
+    plays, means = np.full((1, 1), 7), np.zeros((1, 4))
+    numbers = NAN[:, :4].copy(), np.full((1, 2), 0.5)
+    core.decode_rows(core.SIMPLEX, 2, *numbers, plays, means)
+    assert plays[0, 0] == 0
+    out = np.zeros(9)
+    core.exponential(NAN[0], out)
+    assert np.isnan(out).all()
+
+
+def test_rewards_and_means_in_any_order():
+    """Columns of a log, and a table turned around."""
+    log = np.column_stack([np.arange(30) % 3, np.arange(30.0)])
+    tests = [BestArmTest(3, sigma=1.0, max_pulls=100) for _ in range(2)]
+    tests[0].observe(log[:, 0].astype(int), log[:, 1])
+    tests[1].observe(log[:, 0].astype(int), log[:, 1].copy())
+    assert tests[0].log_p_value_ == tests[1].log_p_value_
+    means = np.tile([0.0, 1.0, 2.0], (5, 1))
+    options = {"max_pulls": 500, "random_state": 0}
+    one = simulate_best_arm_tests(means, **options)
+    other = simulate_best_arm_tests(np.asfortranarray(means), **options)
+    for name, values in one.items():
+        assert_array_equal(values, other[name])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_laws_of_the_users_own(dtype):
+    """Attributes that are set by hand count as what they are."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    models = [BaumWelchHMM(2, random_state=0).fit(X) for _ in range(2)]
+    for model, kind in zip(models, (dtype, np.float64), strict=True):
+        model.startprob_ = np.array([1, 0], dtype=kind)
+        model.transmat_ = np.asfortranarray([[0, 1], [1, 0]], dtype=kind)
+    for method in ("predict", "predict_proba", "score_samples"):
+        found, expected = (getattr(model, method)(X) for model in models)
+        assert_array_equal(found, expected)
+    found, expected = (model.decode(X) for model in models)
+    assert found[0] == expected[0]
+    assert_array_equal(found[1], expected[1])
+
+
+def test_one_stream_in_two_threads():
+    """Refused, where it would have spoilt memory."""
+    X = np.random.default_rng(0).normal(size=(3000, 500))
+    y = np.arange(3000) % 20
+    stream = FenchelYoungOnlineClassifier(random_state=0).partial_fit(X[:20], y[:20])
+
+    def go_on(rows):
+        try:
+            for x, label in zip(X[rows], y[rows], strict=True):
+                stream.learn_one(x, label)
+        except RuntimeError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        said = [*pool.map(go_on, (slice(0, 1500), slice(1500, 3000)))]
+    for each in said:
+        assert each is None or "two threads" in each
+    assert np.isfinite(stream.coef_).all()

@@ -46,6 +46,14 @@ inline void assign(const double *gain, index n, Target *columns, double *prices,
                     best = k;
                 }
             }
+            if (best == 0) {
+                // Gains that are no numbers: any assignment will do.
+                for (index k = 0; k < n; ++k) {
+                    columns[k] = k;
+                    prices[k] = 0.0;
+                }
+                return;
+            }
             for (index k = 0; k <= n; ++k) {
                 if (used[k]) {
                     row_price[row_of[k]] += step;

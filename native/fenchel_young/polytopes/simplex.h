@@ -66,6 +66,7 @@ template <bool EUCLIDEAN> struct Simplex {
     static void sample(const double *u, index n, const double *uniform, Target *play, index,
                        Memory) {
         double total = 0.0;
+        play[0] = 0;
         for (index k = 0; k < n; ++k)
             if (u[k] > 0.0) {
                 play[0] = k;
