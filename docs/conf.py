@@ -77,7 +77,8 @@ def write_api_page():
             "   :nosignatures:",
         ]
         lines += ["", *(f"   {name}" for name in names), ""]
-    lines += ["``skbounds``: the installation", "-----------------------------", ""]
+    title = "``skbounds``: the installation"
+    lines += [title, "-" * len(title), ""]
     lines += [".. currentmodule:: skbounds", "", ".. autosummary::"]
     lines += ["   :toctree: generated/", "", "   show_versions", ""]
     folder = HERE / "api"
