@@ -32,6 +32,7 @@ begin = time.process_time()
 import numpy as np
 import sklearn.utils.validation, sklearn.base, sklearn.utils._param_validation
 import scipy.sparse, scipy.linalg, scipy.special
+import sklearn.naive_bayes, sklearn.neighbors
 peers = time.process_time() - begin
 begin = time.process_time()
 import skbounds
@@ -52,6 +53,8 @@ targets = {{
 }}
 if fit == "counts":
     X, fit = rng.poisson(3.0, size=(40, 1)), "none"
+if fit == "p-values":
+    X, fit = rng.random(40), "none"
 y = targets[fit]
 def call():
     begin = time.process_time()
@@ -66,7 +69,10 @@ print(json.dumps([peers, imports, first, min(second, third)]))
 """
 
 ESTIMATORS = {
+    "AlphaSpending": {"fit": "p-values"},
     "BaumWelchHMM": {"fit": "none"},
+    "BolsteredScorer": {"fit": "classes"},
+    "BolsteredSearchCV": {"fit": "classes"},
     "EarlyStoppedKernelBoost": {"fit": "numbers"},
     "EarlyStoppedKernelBoostClassifier": {"fit": "classes"},
     "FenchelYoungOnlineClassifier": {"fit": "classes"},
@@ -75,6 +81,9 @@ ESTIMATORS = {
     "FenchelYoungOnlineRanker": {"fit": "ranks"},
     "GaussianSMP": {"fit": "none"},
     "KernelRidgeSMP": {"fit": "numbers"},
+    "LORD": {"fit": "p-values"},
+    "LORDPlusPlus": {"fit": "p-values"},
+    "LORDPrime": {"fit": "p-values"},
     "MultinomialSMP": {"fit": "counts"},
     "PACBayesEnsembleClassifier": {"fit": "classes"},
     "PACBayesSVMEnsemble": {"fit": "classes"},
@@ -83,16 +92,23 @@ ESTIMATORS = {
     "SMPLogisticRegression": {"fit": "classes"},
     "SMPLogisticRegressionCV": {"fit": "classes"},
 }
-MEMBERS = (
-    '{"fit": "classes", "estimators": [__import__("sklearn.naive_bayes", '
-    'fromlist="x").GaussianNB(), __import__("sklearn.neighbors", '
-    'fromlist="x").KNeighborsClassifier(3)]}'
-)
+# Arguments that take other estimators, which are imported before the clock runs.
+NEIGHBORS = "sklearn.neighbors.KNeighborsClassifier()"
+WRITTEN_OUT = {
+    "BolsteredSearchCV": (
+        f'{{"fit": "classes", "estimator": {NEIGHBORS}, '
+        '"param_grid": {"n_neighbors": [3, 5]}}'
+    ),
+    "PACBayesEnsembleClassifier": (
+        f'{{"fit": "classes", "estimators": [{NEIGHBORS}, '
+        "sklearn.naive_bayes.GaussianNB()]}"
+    ),
+}
 
 
 def measure(name, arguments, repeats):
     """Return medians: imports of peers, of skbounds, first call, second call."""
-    text = MEMBERS if name == "PACBayesEnsembleClassifier" else repr(arguments)
+    text = WRITTEN_OUT.get(name, repr(arguments))
     code = WORKER.format(name=name, arguments=text)
     runs = []
     for _ in range(repeats):

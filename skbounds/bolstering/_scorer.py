@@ -24,11 +24,7 @@ from skbounds._sklearn_compat import (
     routing_enabled,
 )
 from skbounds.bolstering._estimators import check_rows_fitted, is_fitted
-from skbounds.bolstering._losses import (
-    CLASSIFICATION,
-    NAMES,
-    Score,
-)
+from skbounds.bolstering._losses import CLASSIFICATION, NAMES, Score
 from skbounds.bolstering._parts._estimate import (
     PartOptions,
     estimate_by_parts,

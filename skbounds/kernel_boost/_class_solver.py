@@ -7,15 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from skbounds.kernel_boost import _solvers, _stopping
-from skbounds.kernel_boost._boost import (
-    FEW_ROWS,
-    improvement,
-)
-from skbounds.kernel_boost._class_path import (
-    NEGLIGIBLE,
-    Coordinates,
-    walk,
-)
+from skbounds.kernel_boost._boost import FEW_ROWS, improvement
+from skbounds.kernel_boost._class_path import NEGLIGIBLE, Coordinates, walk
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
 

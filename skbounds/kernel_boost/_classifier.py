@@ -11,15 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import fit_from_scratch
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds.kernel_boost import _stopping
-from skbounds.kernel_boost._boost import (
-    LONGEST_PLAIN,
-    BaseKernelBoost,
-)
-from skbounds.kernel_boost._class_path import (
-    ClassOptions,
-    ClassProblem,
-    plain_steps,
-)
+from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._class_path import ClassOptions, ClassProblem, plain_steps
 from skbounds.kernel_boost._class_solver import ClassSolver
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._losses import loss_of

@@ -10,12 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import (
-    assert_all_finite,
-    check_array,
-    check_random_state,
-    get_tags,
-)
+from sklearn.utils import assert_all_finite, check_array, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
@@ -47,11 +42,7 @@ from skbounds.pac_bayes._given_members import (
     row_keys,
     with_seeds,
 )
-from skbounds.pac_bayes._layout import (
-    assign_folds,
-    order_classes,
-    split_rows,
-)
+from skbounds.pac_bayes._layout import assign_folds, order_classes, split_rows
 from skbounds.pac_bayes._stacking import STACKING_ETAS, informed_prior, stacked_prior
 from skbounds.pac_bayes._votes import CertifiedVote, check_together
 

@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
-from skbounds._sklearn_compat import (
-    check_sample_weight,
-)
+from skbounds._sklearn_compat import check_sample_weight
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._virtual import solve_virtual
 

@@ -10,13 +10,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch, warn_user
-from skbounds._sklearn_compat import (
-    Integral,
-    Interval,
-    Real,
-    StrOptions,
-    _fit_context,
-)
+from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
 from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum

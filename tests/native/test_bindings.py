@@ -263,7 +263,7 @@ def test_rows_in_any_layout(estimator, layout, tmp_path):
         expected = clone(estimator).fit(X, y).predict(X)
         found = clone(estimator).fit(rows, y).predict(rows)
     if np.asarray(expected).dtype.kind == "f":
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     else:
         assert_array_equal(found, expected)
 
