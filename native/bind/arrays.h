@@ -58,7 +58,7 @@ template <class A> void has_length(const A &a, index length, const char *what) {
 // Memory for one call, from a cache line on.
 class Scratch {
   public:
-    explicit Scratch(index bytes) : bytes_((bytes + 63) / 64 * 64 + 64) {
+    explicit Scratch(index bytes) : bytes_(lines(bytes) + 64) {
         memory_.reset(static_cast<char *>(::operator new(std::size_t(bytes_), LINE)));
     }
     Memory memory() const { return {memory_.get(), bytes_}; }
@@ -74,7 +74,7 @@ class Scratch {
 
 // Bytes for so many pieces of so many entries of 8 bytes.
 inline index pieces(index count, index entries) {
-    return count * ((entries * 8 + 63) / 64 * 64);
+    return count * lines(8 * entries);
 }
 
 // Calls f without the GIL; raises KeyboardInterrupt if the user wanted to stop.

@@ -238,14 +238,6 @@ template <class T> class StreamBinding {
         std::atomic_flag &busy_;
     };
 
-    template <class V> static V *take(Memory &memory, index n) {
-        char *piece = memory.data;
-        const index bytes = pieces(1, n);
-        memory.data += bytes;
-        memory.size -= bytes;
-        return reinterpret_cast<V *>(piece);
-    }
-
     static const StreamKernels<T> &kernels() {
         if constexpr (sizeof(T) == 4) return *level->stream_float;
         else return *level->stream_double;

@@ -40,16 +40,6 @@ template <class T> SKB_INLINE void store(typename Block<T>::type block, T *to) {
     *reinterpret_cast<typename Block<T>::type *>(to) = block;
 }
 
-// A piece of memory that starts on a cache line.
-template <class T> T *take(Memory &memory, index n) {
-    const index bytes = (n * index(sizeof(T)) + 63) / 64 * 64;
-    SKB_CHECK(n >= 0 && bytes <= memory.size);
-    char *piece = memory.data;
-    memory.data += bytes;
-    memory.size -= bytes;
-    return reinterpret_cast<T *>(piece);
-}
-
 // Whether to stop, after so many elementary steps; about twice a second it is looked up.
 inline bool stops(Pulse &pulse, index steps) {
     pulse.left -= steps;

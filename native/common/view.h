@@ -59,6 +59,19 @@ struct Memory {
     index size;
 };
 
+// Rounded up to whole cache lines.
+SKB_INLINE index lines(index bytes) { return (bytes + 63) / 64 * 64; }
+
+// A piece of memory that starts on a cache line, if the memory does.
+template <class T> SKB_INLINE T *take(Memory &memory, index n) {
+    const index bytes = lines(n * index(sizeof(T)));
+    SKB_CHECK(n >= 0 && bytes <= memory.size);
+    char *piece = memory.data;
+    memory.data += bytes;
+    memory.size -= bytes;
+    return reinterpret_cast<T *>(piece);
+}
+
 // Asks now and then whether the user wants to stop. `stopped` is called without the GIL.
 struct Pulse {
     bool (*stopped)();

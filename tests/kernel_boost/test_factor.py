@@ -140,6 +140,7 @@ def test_rows_without_weight_are_no_pivots():
         assert np.all(factor.pivots < 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, (1.0, 3.0, 2.0, 0.5)], ids=["equal", "not"])
 @pytest.mark.parametrize("r", [1, 2, 3])
 def test_law_of_the_pivots(weights, r):

@@ -67,6 +67,7 @@ def assert_chosen(model, criterion, df, n, margin=0.0, extra=0.0):
 # ---------------------------------------------------------------------- squared loss
 
 
+@pytest.mark.slow
 @every_seed
 @intercepts
 @averages

@@ -165,6 +165,7 @@ def random_instance(rng, shape, H):
     return risks, prior / prior.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 @pair
 def test_not_above_a_general_solver(divergence, distance, seed):

@@ -118,6 +118,7 @@ def test_the_inner_inverse_agrees_with_the_bisection():
             assert_allclose(ref._kl_upper(q, c), ref.kl_inverse(q, c), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", CONSTANTS)
 def test_constants(m):
     kl, unsquared, squared, log_xi = CONSTANTS[m]
@@ -189,6 +190,7 @@ def test_bounds_at_the_prior(divergence, distance):
         assert_allclose(value, expected, atol=6e-11, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("divergence, distance, constants", OPTIMA)
 def test_least_bounds(divergence, distance, constants):
     expected = OPTIMA[divergence, distance, constants]

@@ -41,6 +41,7 @@ def log_moments(m, distance, order, risks):
     return np.array(result)
 
 
+@pytest.mark.slow
 @distances
 @pytest.mark.parametrize("m", [1, 7, 60])
 @pytest.mark.parametrize("order", [1.02, 1.2, 2.0, 30.0])
@@ -53,6 +54,7 @@ def test_constant_is_a_supremum(distance, m, order):
     assert found <= best + 1e-2 * order / (order - 1)
 
 
+@pytest.mark.slow
 @distances
 @pytest.mark.parametrize("order", [1.0005, 1.003, 1.01, 1.03])
 def test_constants_of_orders_near_one(distance, order):

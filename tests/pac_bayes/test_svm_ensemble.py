@@ -262,6 +262,7 @@ def test_certificates_are_those_of_the_definition(make, eta):
     assert_array_equal(together, np.arange(300))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("divergence", "distance"),
     [("chi2", "linear"), ("chi2", "squared"), ("chi2", "kl"), ("kl", "linear"),

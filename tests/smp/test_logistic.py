@@ -180,6 +180,7 @@ def test_equals_refits(n, d, separable, C, intercept):
         assert_allclose(sparse_model.coef_, model.coef_, atol=1e-7 * max(1, C))
 
 
+@pytest.mark.slow
 @intercepts
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
 @pytest.mark.parametrize(("n", "d"), [(5, 2), (30, 3), (10, 20)])

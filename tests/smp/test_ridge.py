@@ -190,6 +190,7 @@ def test_toy_theory_bound():
 # Integrals and refits ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @intercepts
 @containers
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e2])
