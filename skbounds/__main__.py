@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
-MISSING = {"", "?", "NA", "N/A", "NaN", "nan", "null", "None", "<null>"}
-
-
-class InputError(Exception):
-    """Something about the user's arguments or file; its text is shown as it is."""
+from skbounds._read_table import InputError, read_table
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,6 +27,18 @@ def build_parser() -> argparse.ArgumentParser:
         "--task",
         choices=["classification", "regression"],
         help="default: regression for a numeric target with more than 20 values",
+    )
+    parser.add_argument("--sep", help="between columns; default: the header's")
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="decimal mark; default: the numbers'"
+    )
+    parser.add_argument("--encoding", help="default: utf-8, or cp1252 where it is none")
+    parser.add_argument(
+        "--missing",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="more words for what is missing, beside pandas' and - . ? missing",
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     return parser
@@ -68,62 +75,36 @@ def _split(kind, name, X, y, preprocess, train_size):
     return Task(kind, name, X_train, X_test, y_train, y_test, preprocess)
 
 
-def read_table(path: str, target: str):
-    """Return header names, columns (lists of strings) and the target's values."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            # The separator that the header has most of; a comma if it has none.
-            separator = max(",;\t|", key=first.count)
-            reader = csv.reader(stream, delimiter=separator)
-            rows = [row for row in reader if any(map(str.strip, row))]
-    except OSError as error:
-        raise InputError(f"cannot read {path!r}: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path!r} is not a readable CSV file: {error}") from None
-    if not rows:
-        raise InputError(f"{path!r} is empty")
-    header, body = [name.strip() for name in rows[0]], rows[1:]
-    if len(set(header)) < len(header):
-        raise InputError(f"{path!r} has column names that occur twice: {header}")
-    if target not in header:
-        raise InputError(
-            f"no column {target!r} in {path!r}; it has {', '.join(header)}"
-        )
-    if len(header) < 2:
-        raise InputError(f"{path!r} has no feature beside the target {target!r}")
-    for number, row in enumerate(body, start=2):
-        if len(row) != len(header):
-            raise InputError(
-                f"{path!r}, row {number}: {len(row)} fields instead of {len(header)}"
-            )
-    columns = {name: [row[j].strip() for row in body] for j, name in enumerate(header)}
-    return columns
-
-
-def own_task(path: str, target: str, kind: str | None):
+def own_task(path: str, target: str, kind: str | None, **options):
     """Return the task on the user's table, and notes on how it was read."""
-    columns = read_table(path, target)
-    labels = columns.pop(target)
-    keep = np.array([value not in MISSING for value in labels], dtype=bool)
-    if keep.sum() < 20:
+    found = read_table(path, **options)
+    frame, notes = found.frame, found.notes
+    if target not in frame:
+        raise InputError(f"no column {target!r} in {path!r}; it has {', '.join(frame)}")
+    if frame.shape[1] < 2:
+        raise InputError(f"{path!r} has no feature beside the target {target!r}")
+    frame = frame[frame[target].notna()]
+    if len(frame) < 20:
         raise InputError(
-            f"{path!r} has {int(keep.sum())} rows with a target; at least 20 are needed"
+            f"{path!r} has {len(frame)} rows with a target; at least 20 are needed"
         )
-    y = np.array(labels)[keep]
-    numeric = _as_numbers(y, target)
-    notes = []
+    y = frame.pop(target).to_numpy()
+    if y.dtype.kind == "f" and (y == np.round(y)).all() and np.abs(y).max() < 2**53:
+        # A missing value makes floats of whole numbers.
+        y = y.astype(np.int64)
+    numeric = y.dtype.kind in "if"
     if kind is None:
-        many = numeric is not None and len(np.unique(numeric)) > 20
+        many = numeric and len(np.unique(y)) > 20
         kind = "regression" if many else "classification"
     if len(np.unique(y)) < 2:
         raise InputError(f"column {target!r} has only one value: {str(y[0])!r}")
     if kind == "regression":
-        if numeric is None:
+        if not numeric:
             raise InputError(f"column {target!r} is not numeric: no regression on it")
-        y = numeric
+        y = y.astype(np.float64)
     else:
+        # Labels are read by people.
+        y = y.astype(str)
         values, counts = np.unique(y, return_counts=True)
         frequent = values[counts >= 5]
         if len(frequent) < 2:
@@ -141,45 +122,23 @@ def own_task(path: str, target: str, kind: str | None):
                 f"{len(values) - len(frequent)} classes with fewer than 5 rows."
             )
         used = np.isin(y, frequent)
-        y = y[used]
-        keep[keep] = used
-
-    numbers, categories, categorical_names = [], [], []
-    for name, values in columns.items():
-        kept = [value for value, used in zip(values, keep, strict=True) if used]
-        column = _as_numbers(np.array(kept), name)
-        if column is None:
-            present = [None if value in MISSING else value for value in kept]
-            categories.append(np.array(present, dtype=object))
-            categorical_names.append(name)
-        elif not np.all(np.isnan(column)):
-            numbers.append(column)
-    if not numbers and not categories:
+        y, frame = y[used], frame[used]
+    frame = frame.dropna(axis=1, how="all")
+    if not frame.shape[1]:
         raise InputError(f"{path!r} has no feature with a value")
-    X = np.empty((len(y), len(numbers) + len(categories)), dtype=object)
-    for j, column in enumerate([*numbers, *categories]):
-        X[:, j] = column
-    if categorical_names:
-        notes.append("Categorical columns: " + ", ".join(categorical_names) + ".")
-    preprocess = _preprocessing(len(numbers), len(categories))
+    numbers = frame.select_dtypes("number").columns.tolist()
+    categories = [name for name in frame if name not in numbers]
+    if categories:
+        notes.append("Categorical columns: " + ", ".join(categories) + ".")
+    frame = frame.astype(dict.fromkeys(numbers, np.float64))
+    notes += [f"Warning: {text}" for text in found.warnings]
+    preprocess = _preprocessing(numbers, categories)
     train_size = min(int(0.7 * len(y)), 2000)
-    return _split(kind, Path(path).name, X, y, preprocess, train_size), notes
+    name = Path(path).name
+    return _split(kind, name, frame, y, preprocess, train_size), notes
 
 
-def _as_numbers(values, name):
-    """Return floats with nan for missing values, or None if some value is no number."""
-    try:
-        numbers = np.array(
-            [np.nan if value in MISSING else float(value) for value in values]
-        )
-    except ValueError:
-        return None
-    if np.any(np.abs(numbers) > 1e50):
-        raise InputError(f"column {name!r} has infinite values, or beyond 1e50")
-    return numbers
-
-
-def _preprocessing(n_numbers: int, n_categories: int):
+def _preprocessing(numbers: list, categories: list):
     """Return the standard preparation of numeric and categorical columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
@@ -188,18 +147,11 @@ def _preprocessing(n_numbers: int, n_categories: int):
 
     numeric = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     categorical = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value="missing", missing_values=None),
+        SimpleImputer(strategy="constant", fill_value="missing", missing_values=np.nan),
         OneHotEncoder(handle_unknown="ignore", sparse_output=False, max_categories=20),
     )
     return ColumnTransformer(
-        [
-            ("numeric", numeric, list(range(n_numbers))),
-            (
-                "categorical",
-                categorical,
-                list(range(n_numbers, n_numbers + n_categories)),
-            ),
-        ]
+        [("numeric", numeric, numbers), ("categorical", categorical, categories)]
     )
 
 
@@ -220,13 +172,23 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if (options.data is None) != (options.target is None):
             raise InputError("--data and --target go together")
-        if options.task is not None and options.data is None:
-            raise InputError("--task needs --data and --target")
+        if options.data is None:
+            for name in ("task", "sep", "decimal", "encoding", "missing"):
+                if getattr(options, name):
+                    raise InputError(f"--{name} needs --data and --target")
         notes = []
         if options.data is None:
             tasks = shipped_tasks()
         else:
-            task, notes = own_task(options.data, options.target, options.task)
+            task, notes = own_task(
+                options.data,
+                options.target,
+                options.task,
+                sep=options.sep,
+                decimal=options.decimal,
+                encoding=options.encoding,
+                missing=options.missing,
+            )
             tasks = [task]
         folder = Path("skbounds-tour")
         if folder.exists() and not folder.is_dir():

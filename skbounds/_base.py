@@ -9,9 +9,32 @@ from functools import wraps
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
+
+from skbounds import __version__
 
 
-class SkboundsEstimator(BaseEstimator):
+class Versioned:
+    """Mixin: pickles know the version of this package that they were written by."""
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_skbounds_version": __version__}
+
+    def __setstate__(self, state):
+        state = dict(state)
+        before = state.pop("_skbounds_version", "0.1 or earlier")
+        if before != __version__:
+            warn_user(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=f"{__version__} of skbounds",
+                    original_sklearn_version=before,
+                )
+            )
+        super().__setstate__(state)
+
+
+class SkboundsEstimator(Versioned, BaseEstimator):
     """``BaseEstimator`` of this package.
 
     Keeps attributes that are computed on first access out of ``dir``: the HTML diagram
@@ -29,7 +52,7 @@ class SkboundsEstimator(BaseEstimator):
         ]
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the first caller outside this package and scikit-learn's decorators."""
     level, frame = 2, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(

@@ -1,5 +1,8 @@
+#include <nanobind/stl/optional.h>
+
 #include <atomic>
 #include <cmath>
+#include <optional>
 
 #include "arrays.h"
 
@@ -132,6 +135,9 @@ void decode_rows(int structure, int decoding, Array2<const double> u,
     });
 }
 
+// Of the rows of a call; nothing where all are 1.
+using RowWeights = std::optional<Array1<const double>>;
+
 // A stream under way. It looks into arrays that Python owns, and keeps them alive; it is
 // made again after unpickling. Not to be used by several threads at once.
 template <class T> class StreamBinding {
@@ -181,7 +187,8 @@ template <class T> class StreamBinding {
     }
 
     void dense(Array2<const T> X, Array2<const Target> targets,
-               Array2<const double> uniforms, Array2<Target> plays, bool log) {
+               Array2<const double> uniforms, Array2<Target> plays, bool log,
+               RowWeights weights) {
         const Alone alone(busy_);
         const Mat<const T> rows = view(X);
         require(rows.cols + s_.settings.intercept == s_.table.rows,
@@ -189,14 +196,15 @@ template <class T> class StreamBinding {
         require(s_.settings.scaling != STANDARDIZE ||
                     (s_.mean.size == rows.cols && s_.square.size == rows.cols),
                 "mean, square: wrong length");
-        const Draws draws = check(rows.rows, targets, uniforms, plays, log);
+        const Draws draws = check(rows.rows, targets, uniforms, plays, log, weights);
         reserve(rows.cols);
         run([&](Pulse &pulse) { kernels().dense(s_, rows, draws, pulse); });
     }
 
     void sparse(Array1<const T> data, Array1<const std::int32_t> indices,
                 Array1<const std::int64_t> indptr, Array2<const Target> targets,
-                Array2<const double> uniforms, Array2<Target> plays, bool log) {
+                Array2<const double> uniforms, Array2<Target> plays, bool log,
+                RowWeights weights) {
         const Alone alone(busy_);
         const Csr<T> X{view(data), view(indices), view(indptr)};
         const index n = X.indptr.size - 1;
@@ -219,7 +227,7 @@ template <class T> class StreamBinding {
         for (index p = X.indptr[0]; p < X.indptr[n]; ++p)
             good &= 0 <= X.indices[p] && X.indices[p] < n_features;
         require(good, "indices: out of range");
-        const Draws draws = check(n, targets, uniforms, plays, log);
+        const Draws draws = check(n, targets, uniforms, plays, log, weights);
         reserve(longest);
         run([&](Pulse &pulse) { kernels().sparse(s_, X, draws, pulse); });
     }
@@ -276,8 +284,16 @@ template <class T> class StreamBinding {
 
     Draws check(index n, const Array2<const Target> &targets,
                 const Array2<const double> &uniforms, const Array2<Target> &plays,
-                bool log) const {
-        const Draws draws{view(targets), view(uniforms), view(plays), log};
+                bool log, const RowWeights &weights) const {
+        Draws draws{view(targets), view(uniforms), view(plays), log, {}};
+        if (weights) {
+            has_length(*weights, n, "weights: wrong length");
+            draws.weights = view(*weights);
+            bool good = true;
+            for (index i = 0; i < n; ++i)
+                good &= 0.0 < draws.weights[i] && std::isfinite(draws.weights[i]);
+            require(good, "weights: not positive and finite");
+        }
         require(draws.targets.rows == n, "targets: wrong number of rows");
         check_targets(structure_, s_.n_outputs, draws.targets);
         require(draws.uniforms.rows == n &&
@@ -329,9 +345,10 @@ template <class T> void bind_stream(nb::module_ &m, const char *name) {
              array("mean"), array("square"), array("weights"), array("rates"),
              array("scalars"))
         .def("dense", &Binding::dense, array("X"), array("targets"), array("uniforms"),
-             array("plays"), nb::arg("log"))
+             array("plays"), nb::arg("log"), array("weights") = nb::none())
         .def("sparse", &Binding::sparse, array("data"), array("indices"), array("indptr"),
-             array("targets"), array("uniforms"), array("plays"), nb::arg("log"));
+             array("targets"), array("uniforms"), array("plays"), nb::arg("log"),
+             array("weights") = nb::none());
 }
 
 template <class T>
@@ -381,7 +398,8 @@ void bind_fenchel_young(nb::module_ &m) {
         "ROWS",      "ROUNDS",        "EXPECTED", "REALISED",         "SURROGATE",
         "SURROGATE_BASE", "INNER",    "GRADIENT_SQUARED", "NORM_SUM", "NORM_MAX",
         "BEYOND",    "FACTOR",        "WEIGHT_NORM", "STEP_SUM",      "WEALTH",
-        "BET",       "BET_SUM",       "CUMULATED", "CUMULATED_BASE",  "N_SCALARS"};
+        "BET",       "BET_SUM",       "CUMULATED", "CUMULATED_BASE",  "WEIGHT_SUM",
+        "WEIGHT_MAX", "N_SCALARS"};
     name(m, structures, N_STRUCTURES);
     name(m, losses, N_LOSSES);
     name(m, learners, N_LEARNERS);

@@ -88,15 +88,28 @@ template <class T> BaseLosses sigmoid_experts(const Stream<T> &s, const Target *
 
 // Updates the Bayes weights of one prediction's experts; returns the mixed log-loss. The
 // weights are shared in proportion to the loss.
-template <int LOSS, class T> double reweigh(const Stream<T> &s, index group, Target label) {
+//
+// A row of a share of the largest weight so far counts by this power of its likelihoods:
+// for powers of at most one the mixed loss is paid for (Jensen), and the mixture costs
+// ln(n_experts) times the largest weight.
+template <int LOSS, class T>
+double reweigh(const Stream<T> &s, index group, Target label, double power) {
     const index n_experts = s.rates.size, n_outputs = s.n_outputs;
-    const double share = s.settings.share, n = double(n_experts);
+    const double share = s.settings.share * power, n = double(n_experts);
     double *weights = s.weights.row(group), *chance = s.chance + group * n_experts;
     double mixed = 0.0;
     for (index m = 0; m < n_experts; ++m) mixed += weights[m] * chance[m];
     if (mixed > 1e-290) {
         const double alpha = share * (1.0 - smaller(mixed, 1.0));
-        const double factor = (1.0 - alpha) / mixed;
+        double total = mixed;
+        if (power < 1.0) {
+            total = 0.0;
+            for (index m = 0; m < n_experts; ++m) {
+                chance[m] = pow(chance[m], power);
+                total += weights[m] * chance[m];
+            }
+        }
+        const double factor = (1.0 - alpha) / total;
         for (index m = 0; m < n_experts; ++m) {
             weights[m] *= factor * chance[m];
             weights[m] += alpha / n;
@@ -106,7 +119,7 @@ template <int LOSS, class T> double reweigh(const Stream<T> &s, index group, Tar
         return -log(mixed);
     }
     // All experts' probabilities underflow: the same with logarithms.
-    double top = -INFINITE;
+    double top = -INFINITE, top_posterior = -INFINITE;
     for (index m = 0; m < n_experts; ++m) {
         const index begin = m * n_outputs;
         double value;
@@ -118,25 +131,47 @@ template <int LOSS, class T> double reweigh(const Stream<T> &s, index group, Tar
             const double margin = s.score[begin + group];
             value = -softplus(label == 1 ? -margin : margin);
         }
-        chance[m] = value + log(larger(weights[m], 1e-300));
-        top = larger(top, chance[m]);
+        chance[m] = value;
+        const double prior = log(larger(weights[m], 1e-300));
+        top = larger(top, value + prior);
+        top_posterior = larger(top_posterior, power * value + prior);
     }
-    double total = 0.0;
+    double total = 0.0, posterior = 0.0;
     for (index m = 0; m < n_experts; ++m) {
-        chance[m] = exp(chance[m] - top);
-        total += chance[m];
+        const double value = chance[m], prior = log(larger(weights[m], 1e-300));
+        total += exp(value + prior - top);
+        chance[m] = exp(power * value + prior - top_posterior);
+        posterior += chance[m];
     }
     for (index m = 0; m < n_experts; ++m)
-        weights[m] = (1.0 - share) * chance[m] / total + share / n;
+        weights[m] = (1.0 - share) * chance[m] / posterior + share / n;
     return -top - log(total);
+}
+
+// Takes over a larger weight than all before: the Bayes weights become those that the same
+// losses would have led to with it.
+template <class T> void raise_largest_weight(const Stream<T> &s, double weight) {
+    const double power = s.scalars[WEIGHT_MAX] / weight;
+    s.scalars[WEIGHT_MAX] = weight;
+    if (!(power > 0.0)) return;
+    for (index group = 0; group < s.weights.rows; ++group) {
+        double *weights = s.weights.row(group), total = 0.0;
+        for (index m = 0; m < s.rates.size; ++m) {
+            weights[m] = larger(pow(weights[m], power), 1e-300);
+            total += weights[m];
+        }
+        for (index m = 0; m < s.rates.size; ++m) weights[m] /= total;
+    }
 }
 
 // The step of all experts on the row's features.
 template <int W, class T>
-void learn_mixture(Stream<T> &s, index n, double feature, double base) {
+void learn_mixture(Stream<T> &s, index n, double feature, double base, double weight) {
     const index n_experts = s.rates.size, n_outputs = s.n_outputs;
     const index width = n_outputs * n_experts;
     double *scalars = s.scalars.data;
+    if (weight != 1.0)
+        for (index k = 0; k < width; ++k) s.delta[k] *= weight;
     double energy = 0.0;
     if (n_experts > 1)
         energy = squared_norm(s.delta, n_outputs, width) / double(n_experts - 1);
@@ -144,10 +179,11 @@ void learn_mixture(Stream<T> &s, index n, double feature, double base) {
     for (index m = 1; m < n_experts; ++m)
         for (index k = m * n_outputs; k < (m + 1) * n_outputs; ++k)
             s.fast[k] = T(s.rates[m] * s.delta[k]);
-    step_sizes(s.idx, s.val, n, s.table, width, feature, energy, s.rate);
+    step_sizes(s.idx, s.val, n, s.table, width, feature, scalars[WEIGHT_MAX], energy,
+               s.rate);
     descend<W>(s.idx, s.val, n, s.rate, s.fast, s.slow, s.table);
-    scalars[CUMULATED] += feature;
-    scalars[CUMULATED_BASE] += base;
+    scalars[CUMULATED] += weight * feature;
+    scalars[CUMULATED_BASE] += weight * base;
     if (s.average.rows == 0) return;
     for (index j = 0; j < n; ++j) {
         double *__restrict average = s.average.row(s.idx[j]);
@@ -165,10 +201,12 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
     const index n_outputs = s.n_outputs, width = n_outputs * s.rates.size;
     const Target *target = draws.targets.row(row);
     double *scalars = s.scalars.data;
-    const double norm = squared_norm(s.val, 0, n);
+    const double norm = squared_norm(s.val, 0, n), weight = draws.weight(row);
     scalars[ROWS] += 1.0;
     scalars[NORM_SUM] += norm;
-    scalars[NORM_MAX] = larger(scalars[NORM_MAX], norm);
+    scalars[NORM_MAX] = larger(scalars[NORM_MAX], weight * norm);
+    scalars[WEIGHT_SUM] += weight;
+    if (weight > scalars[WEIGHT_MAX]) raise_largest_weight(s, weight);
     const bool active = scalars[NORM_SUM] > 0.0;
     double feature = 0.0, base = 0.0;
     if (active) {
@@ -188,18 +226,22 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
     decode<Polytope>(s.settings.decoding, s.u, n_outputs, draws.uniforms.row(row), play,
                      s.n_targets, s.means, s.memory);
     double value = 0.0;
+    const double power = weight / scalars[WEIGHT_MAX];
     for (index group = 0; group < s.weights.rows; ++group)
-        value += reweigh<LOSS>(s, group, target[group]);
+        value += reweigh<LOSS>(s, group, target[group], power);
     if (draws.log) {
         scalars[ROUNDS] += 1.0;
-        scalars[EXPECTED] += Polytope::loss_at(s.means, n_outputs, target, s.n_targets);
-        scalars[REALISED] += Polytope::loss_between(play, target, n_outputs, s.n_targets);
-        scalars[SURROGATE] += value;
-        scalars[SURROGATE_BASE] += losses.loss;
-        scalars[INNER] += losses.inner;
-        scalars[GRADIENT_SQUARED] += squared_norm(s.delta, 0, n_outputs) * norm;
+        scalars[EXPECTED] +=
+            weight * Polytope::loss_at(s.means, n_outputs, target, s.n_targets);
+        scalars[REALISED] +=
+            weight * Polytope::loss_between(play, target, n_outputs, s.n_targets);
+        scalars[SURROGATE] += weight * value;
+        scalars[SURROGATE_BASE] += weight * losses.loss;
+        scalars[INNER] += weight * losses.inner;
+        scalars[GRADIENT_SQUARED] +=
+            weight * weight * squared_norm(s.delta, 0, n_outputs) * norm;
     }
-    if (active) learn_mixture<W>(s, n, feature, base);
+    if (active) learn_mixture<W>(s, n, feature, base, weight);
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ struct Step {
 };
 
 // AdaGrad's step size in a ball (E.1).
-inline Step adaptive_step(const Settings &settings, double *scalars, double inner,
-                          double squared) {
+inline Step adaptive_step(const Settings &settings, double *scalars, double scale,
+                          double inner, double squared) {
     scalars[STEP_SUM] += squared;
     if (!(squared > 0.0)) return {0.0, 1.0};
     const double rate = settings.diameter / sqrt(2.0 * scalars[STEP_SUM]);
@@ -45,15 +45,16 @@ inline Step adaptive_step(const Settings &settings, double *scalars, double inne
         length = radius * radius;
     }
     scalars[WEIGHT_NORM] = larger(length, 0.0);
-    return {rate * settings.scale / scalars[FACTOR], shrink};
+    return {rate * scale / scalars[FACTOR], shrink};
 }
 
 // Coin betting on the magnitude, AdaGrad in the unit ball on the direction (E.2).
-template <class T> Step betting_step(Stream<T> &s, index n, double squared, double stake) {
+template <class T>
+Step betting_step(Stream<T> &s, index n, double scale, double squared, double stake) {
     const Settings &settings = s.settings;
     double *scalars = s.scalars.data, *theta = s.score;
     double size = sqrt(squared) / settings.gradient_limit;
-    double unit = settings.scale / settings.gradient_limit;
+    double unit = scale / settings.gradient_limit;
     if (size > 1.0) {
         unit /= size;
         size = 1.0;
@@ -88,11 +89,15 @@ void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *
     const index size = s.n_outputs;
     const Target *target = draws.targets.row(row);
     double *scalars = s.scalars.data, *theta = s.score, *residual = s.delta;
-    const double norm = squared_norm(s.val, 0, n), scale = settings.scale;
+    // A row's weight scales its loss as the loss's own scale does.
+    const double norm = squared_norm(s.val, 0, n), weight = draws.weight(row);
+    const double scale = settings.scale * weight;
     scalars[ROWS] += 1.0;
     scalars[NORM_SUM] += norm;
-    scalars[NORM_MAX] = larger(scalars[NORM_MAX], norm);
-    if (norm > settings.norm_limit * settings.norm_limit * (1.0 + 1e-12))
+    scalars[NORM_MAX] = larger(scalars[NORM_MAX], weight * norm);
+    scalars[WEIGHT_SUM] += weight;
+    scalars[WEIGHT_MAX] = larger(scalars[WEIGHT_MAX], weight);
+    if (weight * norm > settings.norm_limit * settings.norm_limit * (1.0 + 1e-12))
         scalars[BEYOND] += 1.0;
     double factor = scalars[FACTOR], stake = 0.0;
     if (settings.learner == DUAL) {
@@ -116,20 +121,22 @@ void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *
     squared *= scale * scale * norm;
     if (draws.log) {
         scalars[ROUNDS] += 1.0;
-        scalars[EXPECTED] += Polytope::loss_at(s.means, size, target, s.n_targets);
-        scalars[REALISED] += Polytope::loss_between(play, target, size, s.n_targets);
+        scalars[EXPECTED] +=
+            weight * Polytope::loss_at(s.means, size, target, s.n_targets);
+        scalars[REALISED] +=
+            weight * Polytope::loss_between(play, target, size, s.n_targets);
         scalars[SURROGATE] += value;
         scalars[SURROGATE_BASE] += value;
         scalars[INNER] += inner;
         scalars[GRADIENT_SQUARED] += squared;
     }
-    scalars[CUMULATED] += factor;
+    scalars[CUMULATED] += weight * factor;
     Step step{0.0, 1.0};
-    if (settings.learner == OGD) step.coefficient = settings.step;
-    else if (settings.learner == DUAL) step.coefficient = 1.0;
+    if (settings.learner == OGD) step.coefficient = settings.step * weight;
+    else if (settings.learner == DUAL) step.coefficient = weight;
     else if (settings.learner == ADAPTIVE)
-        step = adaptive_step(settings, scalars, inner, squared);
-    else if (squared > 0.0) step = betting_step(s, n, squared, stake);
+        step = adaptive_step(settings, scalars, scale, inner, squared);
+    else if (squared > 0.0) step = betting_step(s, n, scale, squared, stake);
     add_outer(s.idx, s.val, n, -step.coefficient, residual, size, s.table);
     if (s.average.rows > 0)
         add_outer(s.idx, s.val, n, step.coefficient * scalars[CUMULATED], residual, size,

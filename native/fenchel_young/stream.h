@@ -23,13 +23,15 @@ enum Scaling { RAW, STANDARDIZE, FIRST_MAGNITUDE, N_SCALINGS };
 enum Scalar {
     ROWS,              // rows learnt, all passes
     ROUNDS,            // rows played and accounted for
+    // Sums and norms count each row by its weight: a row of weight w has a gradient, and
+    // losses, of w times the size, and the length of sqrt(w) times its own.
     EXPECTED,          // sum of expected target losses
     REALISED,          // sum of realised target losses
     SURROGATE,         // sum of surrogate losses of what was played
     SURROGATE_BASE,    // the same for the learner that carries the theorem
     INNER,             // sum of <gradient, W_t> of that learner
     GRADIENT_SQUARED,  // sum of its squared gradient norms
-    NORM_SUM,          // sum of squared row norms
+    NORM_SUM,          // sum of squared row norms, without weights
     NORM_MAX,          // largest squared row norm
     BEYOND,            // rows longer than the given norm
     FACTOR,            // the weights are this times the table
@@ -40,6 +42,8 @@ enum Scalar {
     BET_SUM,
     CUMULATED,       // sum over rounds of the factor, for averages
     CUMULATED_BASE,  // the same for expert 0 of a mixture
+    WEIGHT_SUM,      // sum of the rows' weights, all passes
+    WEIGHT_MAX,      // largest of them
     N_SCALARS
 };
 
@@ -76,8 +80,11 @@ template <class T> struct Stream {
 struct Draws {
     Mat<const Target> targets;
     Mat<const double> uniforms;
-    Mat<Target> plays;  // without rows: plays are only accounted for
-    bool log;           // whether to account
+    Mat<Target> plays;          // without rows: plays are only accounted for
+    bool log;                   // whether to account
+    Vec<const double> weights;  // of the rows, positive; without entries: 1
+
+    double weight(index i) const { return weights.size > 0 ? weights[i] : 1.0; }
 };
 
 template <class T> struct Csr {

@@ -47,11 +47,13 @@ void descend(const std::int32_t *idx, const T *val, index n, const T *rate,
 
 // Updates the features' accumulators and fills their step sizes:
 // G_i += g^2 energy; rate_i = g / sqrt(G_i + 2 feature^2) with g = feature x_i. The damping
-// is the largest squared gradient of a unit feature.
+// is the largest squared gradient of a unit feature in a row of the largest weight.
 template <class T>
 void step_sizes(const std::int32_t *idx, const T *__restrict val, index n, Mat<T> table,
-                index column, double feature_, double energy_, T *__restrict rate) {
-    const T damping = T(2.0 * feature_ * feature_), feature = T(feature_);
+                index column, double feature_, double weight, double energy_,
+                T *__restrict rate) {
+    const T damping = T(2.0 * feature_ * feature_ * (weight * weight));
+    const T feature = T(feature_);
     const T energy = T(energy_);
     for (index j = 0; j < n; ++j) {
         const T g = feature * val[j];

@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
 
+from skbounds._labels import check_labels, code_groups, labels_to_fit
 from skbounds._sklearn_compat import (
     check_method_params,
     check_sample_weight,
@@ -47,7 +47,7 @@ class Rows:
     ----------
     table : Table
     targets : ndarray of shape (n,) or (n, m)
-        As given: labels or floats.
+        Labels or floats.
     matrix : ndarray of shape (n, m)
         Targets of regression.
     codes : ndarray of int or None
@@ -81,36 +81,24 @@ class Rows:
                 X, y = safe_indexing(X, kept), safe_indexing(y, kept)
         self.groups = None
         if groups is not None:
-            try:
-                self.groups = np.unique(np.asarray(groups), return_inverse=True)[1]
-            except TypeError as error:
-                raise ValueError(
-                    f"groups must be values of one kind, none of them missing: {error}"
-                ) from None
-            self.groups = self.groups.ravel()[self.kept]
+            self.groups = code_groups(groups)[self.kept]
         self.table = Table(X, categorical_features, moved=moved)
         self.codes = self.classes = self.matrix = None
         if classification:
-            self.targets = np.asarray(y)
-            if any(v is None or v != v for v in self.targets.ravel().tolist()):
-                raise ValueError("Input y contains NaN or None: a label is missing.")
-            if self.targets.dtype.kind == "f" and np.isinf(self.targets).any():
-                raise ValueError("Input y contains infinity, which is no label.")
-            check_classification_targets(self.targets)
-            if self.targets.ndim == 2 and self.targets.shape[1] == 1:
-                self.targets = self.targets[:, 0]
-            if self.targets.ndim > 1:
+            if np.ndim(y) == 2 and np.shape(y)[1] > 1:
                 raise ValueError(
                     "y of a classifier must be of shape (n_samples,); got shape "
-                    f"{self.targets.shape}: multi-output is for regression."
+                    f"{np.shape(y)}: multi-output is for regression."
                 )
+            self.targets = check_labels(y)
+            self._to_fit = labels_to_fit(y, self.targets)
             self.classes, self.codes = np.unique(self.targets, return_inverse=True)
         else:
             if not is_plain(y, 1):
                 y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             if y.ndim == 2 and y.shape[1] == 1:
                 y = y[:, 0]
-            self.targets = y
+            self.targets = self._to_fit = y
             self.matrix = y.reshape(len(y), -1)
         if self.table.n_rows < 2:
             raise ValueError(
@@ -118,6 +106,12 @@ class Rows:
                 f"n_samples={self.table.n_rows}."
             )
         self.prepared = {}
+
+    def targets_to_fit(self, rows=None):
+        """Return the targets of all or some rows, labels with what orders them."""
+        if rows is None:
+            return self._to_fit
+        return safe_indexing(self._to_fit, rows)
 
     def prepare(self, key, make):
         """Return what `make` makes, or has made for the same key."""

@@ -565,7 +565,7 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
                 in_search=in_search,
             )  # fmt: skip
         params = rows.fit_params(fit_params)(np.arange(rows.table.n_rows))
-        fitted = clone(estimator).fit(rows.table.X, rows.targets, **params)
+        fitted = clone(estimator).fit(rows.table.X, rows.targets_to_fit(), **params)
         return self._by_one_fit(fitted, rows, losses)
 
     def _by_one_fit(self, fitted, rows, losses):

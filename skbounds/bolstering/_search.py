@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from skbounds._base import fit_from_scratch
+from skbounds._base import Versioned, fit_from_scratch
 from skbounds._sklearn_compat import _fit_context, is_scorer, routing_enabled
 from skbounds.bolstering._losses import Score, resolve_losses
 from skbounds.bolstering._parts._estimate import warn_of_rows
@@ -82,7 +82,7 @@ def _read_scores(candidate, X, y):
     return candidate.scores_
 
 
-class BolsteredSearchCV(GridSearchCV):
+class BolsteredSearchCV(Versioned, GridSearchCV):
     """Search a grid of parameters with a few fits on balanced parts per candidate.
 
     Replaces ``GridSearchCV``. All candidates are fitted on the same parts of the rows

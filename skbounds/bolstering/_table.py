@@ -10,6 +10,8 @@ from sklearn.utils import check_array
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from skbounds._base import warn_user
+from skbounds._copies import copy_ids, count_values
+from skbounds._frames import column, column_names, is_frame, is_number, is_table
 from skbounds._sklearn_compat import num_samples, safe_indexing
 
 # Values a numeric feature needs to look continuous.
@@ -44,7 +46,7 @@ class Table:
     """
 
     def __init__(self, X, categorical_features, *, moved=True):
-        self.is_frame = hasattr(X, "columns")
+        self.is_frame = is_frame(X)
         self.is_sparse = issparse(X)
         if categorical_features is None and is_plain(X, 2):
             self.X = X
@@ -56,7 +58,7 @@ class Table:
                 self.values = X.copy()
                 self._warn_of_few_values()
             return
-        if not (self.is_frame or self.is_sparse or moved or _is_two_dimensional(X)):
+        if not (self.is_frame or self.is_sparse or moved or is_table(X)):
             # Texts, images: nothing is known of them but their number.
             self.X, self.n_rows, self.n_columns = X, num_samples(X), 0
             self.is_numeric, self.movable = False, np.arange(0)
@@ -67,7 +69,7 @@ class Table:
         self.n_rows, self.n_columns = X.shape
         fixed = self._mask(categorical_features)
         if self.is_frame:
-            texts = [not _is_number(self._column(k)) for k in range(self.n_columns)]
+            texts = [not is_number(column(X, k)) for k in range(self.n_columns)]
             fixed |= texts
         elif X.dtype.kind in "OUS":
             texts = [any(isinstance(v, (str, bytes)) for v in column) for column in X.T]
@@ -101,7 +103,7 @@ class Table:
         if not len(self.movable):
             return np.empty((self.n_rows, 0))
         if self.is_frame:
-            columns = [np.asarray(self._column(k)) for k in self.movable]
+            columns = [np.asarray(column(self.X, k)) for k in self.movable]
             part = np.column_stack(columns)
         else:
             part = self.X[:, self.movable]
@@ -155,36 +157,15 @@ class Table:
 
         0 where no column looks continuous: few values repeat by chance.
         """
-        values = self.values if len(self.movable) else None
-        if values is None or self.is_sparse or len(self.movable) < self.n_columns:
+        if not len(self.movable) or len(self.movable) < self.n_columns:
             return 0.0
-        n = self.n_rows
-        # Rows that are the same are next to each other in the order of a projection.
-        direction = np.random.RandomState(0).standard_normal(values.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            keys = np.nan_to_num(values) @ direction
-        order = np.argsort(keys, kind="stable")
-        apart = np.diff(keys[order]) > 1e-9 * np.abs(keys[order[1:]])
-        run = np.empty(n, dtype=np.intp)
-        run[order] = np.r_[0, np.cumsum(apart)]
-        targets = targets.reshape(n, -1)
-        codes = np.unique(targets[:, 0], return_inverse=True)[1].ravel()
-        order = np.lexsort((codes, run))
-        close = np.diff(run[order]) == 0
-        first, second = order[:-1][close], order[1:][close]
-        if not len(first):
-            return 0.0
-        same = values[first] == values[second]
-        same |= np.isnan(values[first]) & np.isnan(values[second])
-        equal = same.all(axis=1)
-        equal &= (targets[first] == targets[second]).all(axis=1)
-        if not (_count_values(values) > _FEW_VALUES).any():
-            return 0.0
-        return float(equal.sum() / n)
+        ids = copy_ids(self.values, targets)
+        return 0.0 if ids is None else 1.0 - len(np.unique(ids)) / self.n_rows
 
     def _names(self, numbers):
         if self.is_frame:
-            return [self.X.columns[k] for k in numbers]
+            names = column_names(self.X)
+            return [names[k] for k in numbers]
         return np.asarray(numbers).tolist()
 
     def _check_missing(self, part):
@@ -196,11 +177,6 @@ class Table:
                 "be moved, also where a pipeline imputes them. "
                 "Name these columns in categorical_features, and they stay as they are."
             )
-
-    def _column(self, k):
-        if hasattr(self.X, "iloc"):
-            return self.X.iloc[:, k]
-        return self.X.to_series(k)
 
     def _mask(self, chosen):
         mask = np.zeros(self.n_columns, dtype=bool)
@@ -224,7 +200,7 @@ class Table:
                     "categorical_features has names, but X has no column names; got "
                     f"{list(chosen)!r}."
                 )
-            names = list(self.X.columns)
+            names = column_names(self.X)
             unknown = [name for name in chosen if name not in names]
             if unknown:
                 raise ValueError(
@@ -247,11 +223,11 @@ class Table:
         if self.n_rows <= 2 * _FEW_VALUES:
             return
         # Most columns show more values in a few rows.
-        n_values = _count_values(self.values[:_GLANCE])
+        n_values = count_values(self.values[:_GLANCE])
         unclear = np.flatnonzero(n_values <= _FEW_VALUES)
         if not len(unclear):
             return
-        n_values = _count_values(self.values[:, unclear])
+        n_values = count_values(self.values[:, unclear])
         few = self.movable[unclear[(n_values > 1) & (n_values <= _FEW_VALUES)]]
         if len(few):
             warn_user(
@@ -302,16 +278,6 @@ class Table:
         return frame
 
 
-def _is_two_dimensional(X):
-    """Tell whether rows are lists of columns, and not texts."""
-    if hasattr(X, "ndim"):
-        return X.ndim == 2
-    try:
-        return np.ndim(X[0]) == 1 and not isinstance(X[0], (str, bytes, dict))
-    except (TypeError, ValueError, IndexError, KeyError):
-        return False
-
-
 def is_plain(array, n_dimensions):
     """Tell whether this is a float64 array that scikit-learn would take as it is.
 
@@ -324,19 +290,6 @@ def is_plain(array, n_dimensions):
         and array.size > 0
         and bool(np.isfinite(array).all())
     )
-
-
-def _count_values(values):
-    ordered = np.sort(values, axis=0)
-    return 1 + (ordered[1:] > ordered[:-1]).sum(axis=0)
-
-
-def _is_number(column):
-    """Tell whether a dataframe's column holds numbers (and no truth values)."""
-    kind = getattr(column.dtype, "kind", None)
-    if kind is not None:
-        return kind in "iuf"
-    return bool(getattr(column.dtype, "is_numeric", lambda: False)())
 
 
 class Coordinates:

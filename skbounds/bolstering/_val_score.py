@@ -34,7 +34,10 @@ def _accuracy(error, estimator, y):
 
 def _r2(error, estimator, y):
     variance = np.var(np.asarray(y, dtype=np.float64), axis=0).mean()
-    return 1.0 - error / variance if variance > 0.0 else np.nan
+    if variance > 0.0:
+        return 1.0 - error / variance
+    # A constant y, as scikit-learn has it: predicted exactly or not.
+    return 1.0 if error == 0.0 else 0.0
 
 
 # Scikit-learn's names and the loss each is the mean of, with its sign.

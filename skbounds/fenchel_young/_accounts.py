@@ -55,6 +55,11 @@ class RegretAccounts:
         return int(self._scalar("ROUNDS"))
 
     @property
+    def sum_of_weights_(self):
+        """Sum of the weights of the rows that were learnt, in all passes."""
+        return float(self._scalar("WEIGHT_SUM"))
+
+    @property
     def loss_scale_(self):
         """Factor of the surrogate loss in accounts and bounds."""
         self._require_state()
@@ -62,7 +67,7 @@ class RegretAccounts:
 
     @property
     def feature_norm_(self):
-        """Row norm that bounds are stated for."""
+        """Row norm that bounds are stated for, times the root of the row's weight."""
         self._require_state()
         if self._learner_ in ("mixture", "dual"):
             return sqrt(self._scalar("NORM_MAX"))
@@ -85,8 +90,13 @@ class RegretAccounts:
         return loss.constants(params["decoding"], kind)
 
     def _mixing_cost(self):
-        """Return what Bayes weights cost in nats, ln M for each mixed prediction."""
-        return len(self._state_["weights"]) * log(len(self._state_["rates"]))
+        """Return what Bayes weights cost in nats: ln M for each mixed prediction.
+
+        Times the largest weight of a row.
+        """
+        cost = len(self._state_["weights"]) * log(len(self._state_["rates"]))
+        # Before the first row there is none.
+        return cost * (self._scalar("WEIGHT_MAX") or 1.0)
 
     def _bound(self, norm):
         """Return the bound in expectation; nan where its conditions fail."""
@@ -162,7 +172,7 @@ class RegretAccounts:
                 length,
                 self._step_,
                 norm,
-                constants.gamma * constants.diameter,
+                constants.gamma * constants.diameter * self._scalar("WEIGHT_MAX"),
                 delta,
             )
         ratio, extra = constants.ratio, 0.0
@@ -177,6 +187,7 @@ class RegretAccounts:
             self._step_,
             norm,
             extra,
+            self._scalar("WEIGHT_MAX"),
             delta,
         )
 

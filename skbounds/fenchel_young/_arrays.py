@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
+
+from skbounds import _magnitude
+from skbounds._blocks import row_blocks
 
 # Squares of entries must not overflow; in single precision, where features are not
 # scaled, products with weights must not either.
 _LARGEST = 1e150
 _LARGEST_SINGLE = 1e15
+# Squares of weights, and of their inverses, are doubles.
+_LARGEST_WEIGHT = 1e100
 
 
 def aligned_zeros(n_rows, n_columns, dtype):
@@ -34,12 +40,7 @@ def check_magnitude(values, name, *, raw):
         limit = _LARGEST_SINGLE
     else:
         limit = _LARGEST
-    # Two passes instead of a copy of absolute values.
-    top = float(values.max(initial=0.0))
-    largest = max(top, -float(values.min(initial=0.0)))
-    if not (largest < limit and top == top):
-        what = "NaN or infinity" if not np.isfinite(largest) else f"{largest:.3g}"
-        raise ValueError(f"{name} contains {what}; entries must be below {limit:g}.")
+    _magnitude.check_magnitude(values, name, limit=limit)
 
 
 def canonical_rows(X):
@@ -50,3 +51,31 @@ def canonical_rows(X):
             X = X.copy()
             X.sum_duplicates()
     return X
+
+
+def check_row_weights(sample_weight, n):
+    """Return the weights of n rows as doubles, or None where all are 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},); got {weight.shape}.")
+    good = (weight >= 1.0 / _LARGEST_WEIGHT) & (weight <= _LARGEST_WEIGHT)
+    good |= weight == 0.0
+    if not good.all():
+        raise ValueError(
+            f"sample_weight must be 0, or from {1.0 / _LARGEST_WEIGHT:g} to "
+            f"{_LARGEST_WEIGHT:g}; got weights like {weight[~good][0]:g}."
+        )
+    return None if (weight == 1.0).all() else weight
+
+
+def largest_norm(X, weight, intercept):
+    """Return the largest squared row norm, each times the weight of its row."""
+    largest = 0.0
+    for block in row_blocks(X.shape[0], 4096):
+        norms = row_norms(X[block].astype(np.float64), squared=True) + intercept
+        if weight is not None:
+            norms = norms * weight[block]
+        largest = max(largest, float(norms.max()))
+    return largest

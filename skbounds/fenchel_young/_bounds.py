@@ -97,6 +97,7 @@ def averaged_step_high_probability_bound(
     step: float,
     norm: float,
     extra: float,
+    loss_range: float,
     delta: float,
 ) -> float:
     """Return a high-probability bound for dual averaging, alone or in a mixture.
@@ -110,7 +111,7 @@ def averaged_step_high_probability_bound(
         return nan
     slack = scale * (1.0 - cost) / ratio
     fixed = scale * length * length * norm * norm / (2.0 * step)
-    return fixed + slack * ratio * extra + deviation_bound(slack, 1.0, delta)
+    return fixed + slack * ratio * extra + deviation_bound(slack, loss_range, delta)
 
 
 def mixture_ratio(ratio: float, share: float) -> float:

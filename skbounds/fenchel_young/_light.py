@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.utils.validation import validate_data
 
 from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young._arrays import check_magnitude
@@ -16,6 +18,7 @@ class LightPath:
 
     def __init__(self, estimator):
         loss = estimator._make_loss()
+        self.estimator, self.index = estimator, self
         self.stream = estimator._stream(loss)
         self.table = estimator._state_["table"]
         self.scalars = estimator._state_["scalars"]
@@ -29,6 +32,7 @@ class LightPath:
         self.draw = estimator._uniforms
         self.ahead, self.first = None, 0
         self.row = np.zeros((1, self.n_features), self.dtype)
+        self.weight = np.ones(1)
         self.run_row = self.stream.sparse if self.sparse else self.stream.dense
 
     def _to_numbers(self, values, name):
@@ -40,14 +44,29 @@ class LightPath:
         with np.errstate(over="ignore"):
             return values.astype(self.dtype, copy=False)
 
+    def _check_names(self, x):
+        """Compare the names of a row, if it has some, as `predict` does.
+
+        What differs only in having names or not is warned of once.
+        """
+        index = getattr(x, "index", None)
+        index = None if callable(index) else index
+        # Rows taken from one dataframe share their names.
+        if index is self.index:
+            return
+        table = np.atleast_2d(x) if index is None else x.to_frame().T
+        validate_data(self.estimator, table, reset=False, skip_check_array=True)
+        self.index = index
+
     def fill(self, x):
         """Check a row and take it over."""
         if not self.sparse:
-            x = self._to_numbers(x, "x")
+            given, x = x, self._to_numbers(x, "x")
             if x.shape != (self.n_features,):
                 raise ValueError(
                     f"x must have shape ({self.n_features},); got {x.shape}."
                 )
+            self._check_names(given)
             check_magnitude(x, "x", raw=self.raw)
             self.row[0] = x
             self.arrays = (self.row,)
@@ -85,6 +104,13 @@ class LightPath:
             np.array([0, len(indices)], dtype=np.int64),
         )
 
+    def as_rows(self):
+        """Return the row that was taken over as a matrix."""
+        if not self.sparse:
+            return self.row
+        values, indices, ends = self.arrays
+        return csr_matrix((values, indices, ends), (1, self.n_features))
+
     def run(self, log):
         """Play and learn the row that was taken over."""
         at = int(self.scalars[_core.ROWS])
@@ -92,4 +118,4 @@ class LightPath:
             self.ahead, self.first = self.draw(_AHEAD, self.draws), at
         offset = at - self.first
         uniforms = self.ahead[offset : offset + 1]
-        self.run_row(*self.arrays, self.targets, uniforms, self.plays, log)
+        self.run_row(*self.arrays, self.targets, uniforms, self.plays, log, self.weight)

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import StrOptions
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline
@@ -291,6 +292,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         )
         if sp.issparse(Y):
             Y = Y.toarray()
+        refuse_missing(Y)
         if Y.ndim != 2 or Y.dtype.kind not in "iubf" or not np.all((Y == 0) | (Y == 1)):
             raise ValueError(
                 "Unknown label type: y must be an indicator matrix of zeros and ones, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from itertools import pairwise
 from math import inf, sqrt
 from numbers import Integral, Real
 from typing import ClassVar
@@ -11,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import (
     check_consistent_length,
     validate_data,
@@ -32,7 +32,9 @@ from skbounds.fenchel_young._arrays import (
     aligned_zeros,
     canonical_rows,
     check_magnitude,
+    check_row_weights,
     csr_arrays,
+    largest_norm,
 )
 from skbounds.fenchel_young._light import LightPath
 from skbounds.fenchel_young._losses import DECODINGS, FenchelYoungLoss
@@ -126,7 +128,7 @@ class FenchelYoungOnline(
             Fitted estimator.
         """
         self._params_ = self.get_params(deep=False)
-        X, targets = self._validate(X, y, None, complete=True)
+        X, targets, _ = self._validate(X, y, None, complete=True)
         for iteration in range(self.max_iter):
             self._run(X, targets, log=iteration == 0)
             if iteration == 0 and self.max_iter > 1:
@@ -143,7 +145,7 @@ class FenchelYoungOnline(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Go on with the stream: play each row, then learn it.
 
         Parameters
@@ -155,18 +157,21 @@ class FenchelYoungOnline(
         classes : array-like, default=None
             All classes that the stream may have; in the first call it defaults to the
             labels in `y`, later calls may only repeat it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Importance of the rows: a row of weight 2 has a gradient, and losses in all
+            accounts, of twice the size. Rows of weight 0 are left out.
 
         Returns
         -------
         self : object
             Fitted estimator.
         """
-        self._go_on(X, y, classes, keep=False)
+        self._go_on(X, y, classes, sample_weight, keep=False)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def play(self, X, y, classes=None):
+    def play(self, X, y, classes=None, sample_weight=None):
         """Go on with the stream and return what was played on it.
 
         Each row is played before its target is looked at: a progressive validation of
@@ -180,16 +185,21 @@ class FenchelYoungOnline(
             Their targets.
         classes : array-like, default=None
             As in `partial_fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Importance of the rows: a row of weight 2 has a gradient, and losses in all
+            accounts, of twice the size. Rows of weight 0 are left out: they are
+            played, but not learnt.
 
         Returns
         -------
         plays : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The plays, in the form of the targets.
         """
-        return self._decode_plays(self._go_on(X, y, classes, keep=True))
+        plays = self._go_on(X, y, classes, sample_weight, keep=True)
+        return self._decode_plays(plays)
 
     @unchanged_on_error
-    def learn_one(self, x, y):
+    def learn_one(self, x, y, sample_weight=1.0):
         """Play one row, then learn it: the light path, for streams row by row.
 
         Parameters
@@ -198,6 +208,8 @@ class FenchelYoungOnline(
             The row; the second form where the stream is sparse.
         y : object
             Its target.
+        sample_weight : float, default=1.0
+            Its importance, as in `play`.
 
         Returns
         -------
@@ -218,21 +230,31 @@ class FenchelYoungOnline(
         light = self._light_path()
         light.fill(x)
         self._encode_one(y, light.targets[0])
+        if sample_weight != 1.0:
+            check_row_weights([sample_weight], 1)
+            if not sample_weight:
+                return self._decode_plays(self._play_only(light.as_rows()))[0]
+        light.weight[0] = sample_weight
         before = light.scalars[_core.BEYOND]
         light.run(self._log_)
         if light.scalars[_core.BEYOND] > before == 0:
             self._warn_of_long_row()
         return self._decode_plays(light.plays.copy())[0]
 
-    def _go_on(self, X, y, classes, keep):
+    def _go_on(self, X, y, classes, sample_weight, keep):
         if "_state_" not in vars(self):
             self._params_ = self.get_params(deep=False)
             self.n_iter_ = 1
-        X, targets = self._validate(X, y, classes, complete=False)
-        return self._run(X, targets, log=self._log_, keep=keep)
+        X, targets, weight = self._validate(
+            X, y, classes, complete=False, sample_weight=sample_weight
+        )
+        return self._run(X, targets, log=self._log_, keep=keep, weight=weight)
 
-    def _validate(self, X, y, classes, complete):
-        """Return checked rows and targets; on the first call set up the state."""
+    def _validate(self, X, y, classes, complete, sample_weight=None):
+        """Return checked rows, targets and weights; on the first call set up the state.
+
+        Weights are None where all are 1.
+        """
         first = "_state_" not in vars(self)
         if y is None:
             raise ValueError(
@@ -254,18 +276,19 @@ class FenchelYoungOnline(
             )
         X = canonical_rows(X)
         targets = self._encode(y, classes, first, complete)
+        weight = check_row_weights(sample_weight, X.shape[0])
         if first:
-            self._start(X)
+            self._start(X, weight)
         values = X.data if sp.issparse(X) else X
         check_magnitude(values, "X", raw=self._scaling_ == "none")
-        return X, targets
+        return X, targets, weight
 
     def _begin(self, X, y):
         """Begin a stream without learning; return checked rows and targets."""
         self._validate_params()
         self._params_ = self.get_params(deep=False)
         self.n_iter_ = 1
-        return self._validate(X, y, None, complete=True)
+        return self._validate(X, y, None, complete=True)[:2]
 
     def _seen_features(self, X):
         """Return the rows of a whole stream as the learner sees them, from scratch."""
@@ -298,7 +321,7 @@ class FenchelYoungOnline(
         )
         return features
 
-    def _start(self, X):
+    def _start(self, X, weight):
         """Set up the state from the first rows and the parameters."""
         params = self._params_
         learner = self._learner()
@@ -360,14 +383,10 @@ class FenchelYoungOnline(
             self._norm_limit_ = inf
         else:
             if length == "auto":
-                length = sqrt(
-                    max(
-                        row_norms(X[block].astype(np.float64), squared=True).max()
-                        for block in row_blocks(X.shape[0], 4096)
-                    )
-                    + intercept
-                )
+                length = sqrt(largest_norm(X, weight, intercept))
             self._norm_limit_ = float(length)
+        # Of a single row, which coin betting has to know beforehand.
+        self._weight_limit_ = 1.0 if weight is None else max(weight.max(), 1e-300)
         self._scale_ = 1.0
         if learner != "mixture":
             self._scale_ = loss.scale(params["decoding"], params["constants"])
@@ -452,10 +471,13 @@ class FenchelYoungOnline(
             "permutahedron": sqrt(loss.size * (loss.size**2 - 1.0) / 3.0),
             "birkhoff": sqrt(2.0 * loss.size),
         }[loss.structure]
-        return self._scale_ * self._norm_limit_ * widest or 1.0
+        limit = self._norm_limit_ * sqrt(self._weight_limit_)
+        return self._scale_ * limit * widest or 1.0
 
-    def _run(self, X, targets, log, keep=False):
+    def _run(self, X, targets, log, keep=False, weight=None):
         """Play and learn checked rows; return the plays if asked."""
+        if weight is not None and not weight.all():
+            return self._run_without_some(X, targets, log, keep, weight)
         loss = self._make_loss()
         stream = self._stream(loss)
         n = len(targets)
@@ -470,6 +492,8 @@ class FenchelYoungOnline(
         for block in row_blocks(n, max(256, _UNIFORMS // max(1, draws))):
             uniforms = self._uniforms(block.stop - block.start, draws)
             rest = targets[block], uniforms, plays[block] if keep else plays, log
+            if weight is not None:
+                rest += (weight[block],)
             if self._sparse_:
                 part = indptr[block.start : block.stop + 1]
                 stream.sparse(data, indices, part, *rest)
@@ -478,6 +502,33 @@ class FenchelYoungOnline(
         if scalars[_core.BEYOND] > before == 0:
             self._warn_of_long_row()
         return plays
+
+    def _run_without_some(self, X, targets, log, keep, weight):
+        """Do the same where some rows have weight 0, and are played only."""
+        if not keep:
+            kept = np.flatnonzero(weight)
+            if len(kept):
+                self._run(X[kept], targets[kept], log, False, weight[kept])
+            return np.zeros((0, targets.shape[1]), np.int64)
+        plays = np.empty_like(targets)
+        bounds = np.flatnonzero(np.diff(weight > 0.0)) + 1
+        for begin, end in pairwise([0, *bounds.tolist(), len(weight)]):
+            part = slice(begin, end)
+            if weight[begin]:
+                plays[part] = self._run(X[part], targets[part], log, True, weight[part])
+            else:
+                plays[part] = self._play_only(X[part])
+        return plays
+
+    def _play_only(self, X):
+        """Return plays of rows that leave no trace."""
+        loss, decoding = self._make_loss(), self._params_["decoding"]
+        u = np.empty((X.shape[0], loss.n_outputs))
+        for block, scores in self._scores(X):
+            u[block] = self._points_of(scores, loss)
+        return loss.decode(
+            u, decoding, self._uniforms(len(u), loss.n_uniforms(decoding))
+        )[0]
 
     def _stream(self, loss):
         """Return the compiled loops over rows, looking into the arrays of the state."""

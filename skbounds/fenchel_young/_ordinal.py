@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from skbounds._base import warn_user
+from skbounds._labels import declared_order
 from skbounds._sklearn_compat import StrOptions
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline
@@ -78,8 +80,9 @@ class FenchelYoungOnlineOrdinalClassifier(
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes in ascending order: as given by `classes`, by the categories of a
-        pandas column, or sorted.
+        The classes in ascending order: as given by `classes`, by y if it is an ordered
+        categorical of pandas or an Enum of polars, or sorted; texts that are sorted,
+        which is by the alphabet, are warned of.
     coef_ : ndarray of shape (n_classes - 1, n_features)
         Weights of the answers on raw features (ignoring the clipping).
     intercept_ : ndarray of shape (n_classes - 1,)
@@ -237,11 +240,25 @@ class FenchelYoungOnlineOrdinalClassifier(
         return -float(np.average(np.abs(truth - predicted), weights=sample_weight))
 
     def _encode(self, y, classes, first, complete):
-        categories = getattr(getattr(y, "dtype", None), "categories", None)
-        if first and classes is None and categories is not None and y.dtype.ordered:
-            classes = np.asarray(categories)
-            y = np.asarray(y)
-        return super()._encode(y, classes, first, complete)
+        if first and classes is None:
+            categories, ordered = declared_order(y)
+            if ordered:
+                classes = categories
+        codes = super()._encode(y, classes, first, complete)
+        if first and classes is None:
+            self._warn_of_alphabet()
+        return codes
+
+    def _warn_of_alphabet(self):
+        """Tell in which order texts were taken, which nobody has declared."""
+        levels = self.classes_.tolist()
+        if len(levels) > 2 and all(isinstance(level, str) for level in levels):
+            warn_user(
+                f"The levels of y are texts without a declared order and were taken in "
+                f"alphabetical order: {' < '.join(levels)}. If that is not what they "
+                "mean, pass y as an ordered categorical (pandas) or Enum (polars), or "
+                "classes= in their order to partial_fit or play."
+            )
 
     def _make_loss(self):
         size = max(1, len(self.classes_) - 1)

@@ -55,7 +55,8 @@ class OnlinePredictions:
             factor *= scalars[_core.BET] * scalars[_core.WEALTH]
         if self._params_["average"]:
             total = weights * cumulated + self._state_["average"][rows]
-            return total / max(1.0, scalars[_core.ROWS])
+            weight = scalars[_core.WEIGHT_SUM]
+            return total / (weight if weight > 0.0 else 1.0)
         return weights * factor
 
     def _scale_of(self, columns):

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._base import unchanged_on_error
+from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline
@@ -191,7 +192,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, sample_weight=None):
         """Go on with the stream: play each row, then learn it.
 
         Parameters
@@ -200,18 +201,21 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
             The next rows.
         y : array-like of shape (n_samples, n_items)
             Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Importance of the rows: a row of weight 2 has a gradient, and losses in all
+            accounts, of twice the size. Rows of weight 0 are left out.
 
         Returns
         -------
         self : object
             Fitted estimator.
         """
-        self._go_on(X, y, None, keep=False)
+        self._go_on(X, y, None, sample_weight, keep=False)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def play(self, X, y):
+    def play(self, X, y, sample_weight=None):
         """Go on with the stream and return what was played on it.
 
         Parameters
@@ -220,13 +224,18 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
             The next rows.
         y : array-like of shape (n_samples, n_items)
             Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Importance of the rows: a row of weight 2 has a gradient, and losses in all
+            accounts, of twice the size. Rows of weight 0 are left out: they are
+            played, but not learnt.
 
         Returns
         -------
         plays : ndarray of shape (n_samples, n_items)
             The plays, in the form of the targets.
         """
-        return self._decode_plays(self._go_on(X, y, None, keep=True))
+        plays = self._go_on(X, y, None, sample_weight, keep=True)
+        return self._decode_plays(plays)
 
     def predict_proba(self, X):
         """Return the regularised prediction: the mean of a random ranking.
@@ -325,6 +334,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
 
     def _encode(self, y, classes, first, complete):
         Y = check_array(y, dtype=None, input_name="y", estimator=self)
+        refuse_missing(Y)
         if Y.shape[1] < 2:
             raise ValueError(f"y must rank at least 2 items; got {Y.shape[1]}.")
         if not first and Y.shape[1] != self.n_items_:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+
+from skbounds._labels import check_labels, code_labels, refuse_missing
 
 
 class ClassTargets:
@@ -14,11 +13,7 @@ class ClassTargets:
     _sort_classes = True
 
     def _encode(self, y, classes, first, complete):
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        if y.dtype.kind not in "iubU":
-            # Whole numbers and text are labels for sure.
-            check_classification_targets(y)
+        y = check_labels(y, warn=True)
         if first:
             labels = np.unique(y) if classes is None else None
             if classes is not None:
@@ -40,14 +35,12 @@ class ClassTargets:
                 f"classes is {classes!r}, but the stream began with "
                 f"{self.classes_.tolist()!r}."
             )
-        order = np.argsort(self.classes_)
-        place = np.searchsorted(self.classes_, y, sorter=order)
-        codes = order[np.minimum(place, len(order) - 1)]
-        unknown = self.classes_[codes] != y
+        codes = code_labels(y, self.classes_)
+        unknown = codes < 0
         if np.any(unknown):
             raise ValueError(
                 f"y contains labels that are not in classes_: "
-                f"{np.unique(np.asarray(y)[unknown])[:5].tolist()!r}. Pass all classes "
+                f"{list(dict.fromkeys(y[unknown].tolist()))[:5]!r}. Pass all classes "
                 "on the first call to partial_fit."
             )
         return np.ascontiguousarray(codes, dtype=np.int64).reshape(-1, 1)
@@ -59,8 +52,11 @@ class ClassTargets:
             codes = (self.classes_, {label: code for code, label in enumerate(labels)})
             self._codes = codes
         try:
+            if self.classes_.dtype.kind in "mM":
+                # Dates come in several types and units.
+                y = np.asarray(y, dtype=self.classes_.dtype).item()
             target[0] = codes[1][y]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"y is {y!r}, which is not in classes_: {self.classes_.tolist()!r}."
             ) from None
@@ -79,5 +75,5 @@ def _check_classes(classes):
     labels = np.asarray(list(classes) if np.iterable(classes) else classes)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"classes must be a sequence of labels; got {classes!r}.")
-    assert_all_finite(labels, input_name="classes")
+    refuse_missing(labels, "classes")
     return labels

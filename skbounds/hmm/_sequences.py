@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbounds._frames import only_column
+from skbounds._labels import refuse_missing
+
 
 def sequence_starts(n_samples, sequence_id=None, lengths=None):
     """Return the first row of each sequence, and the number of rows.
@@ -34,17 +37,16 @@ def sequence_starts(n_samples, sequence_id=None, lengths=None):
         return np.r_[0, np.cumsum(sizes)].astype(np.int64)
     if sequence_id is None:
         return np.array([0, n_samples], dtype=np.int64)
-    labels = np.asarray(sequence_id)
+    labels = np.asarray(only_column(sequence_id))
     if labels.shape != (n_samples,):
         raise ValueError(
             f"sequence_id must have one entry for each of the {n_samples} rows; got "
             f"shape {labels.shape}."
         )
+    refuse_missing(labels, "sequence_id")
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     starts = np.r_[0, changes, n_samples].astype(np.int64)
     first = labels[starts[:-1]].tolist()
-    if any(label != label for label in first):
-        raise ValueError("sequence_id has missing labels (NaN).")
     if len(set(first)) < len(first):
         raise ValueError(
             "sequence_id is interleaved: the rows of a sequence must stand one after "

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._distances import check_spread
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
 from skbounds.kernel_boost import _solvers
 from skbounds.kernel_boost._factor import KernelFactor
@@ -91,12 +93,21 @@ class BaseKernelBoost(SkboundsEstimator):
 
     def _check_rows(self, X):
         """Return new rows, checked."""
-        return self._check_domain(
-            validate_data(
-                self, X, accept_sparse=self._accepts_sparse(), dtype=np.float64,
-                reset=False,
-            )
-        )  # fmt: skip
+        X = validate_data(
+            self, X, accept_sparse=self._accepts_sparse(), dtype=np.float64, reset=False
+        )
+        if self._kernel_name() not in WITH_WIDTH:
+            # Far from all rows the others vanish.
+            check_magnitude(X, "X")
+        return self._check_domain(X)
+
+    def _check_training(self, X):
+        """Return rows to fit, checked."""
+        if self.kernel in ("rbf", "laplacian"):
+            check_spread(X)
+        else:
+            check_magnitude(X, "X")
+        return self._check_gram(self._check_domain(X))
 
     def _kernel_name(self):
         """Return the kernel of the fit, or that which is to be fitted."""

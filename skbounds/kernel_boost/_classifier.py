@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch
+from skbounds._labels import check_labels, code_labels, validate_labelled
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
+from skbounds._weights import class_factors
 from skbounds.kernel_boost import _stopping
 from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
 from skbounds.kernel_boost._class_path import ClassOptions, ClassProblem, plain_steps
@@ -60,6 +61,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         Constant of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Parameters of a callable kernel; not read for others.
+    class_weight : dict or 'balanced', default=None
+        Factors of the rows' weights per class, rescaled so that the weights keep their
+        sum. 'balanced': in inverse proportion to the weights of the classes. Predicted
+        are then the probabilities of a population with classes in these proportions.
     learning_rate : float, default=1.0
         Step size in units of the largest one at which no component of the targets
         overshoots, one over the
@@ -201,6 +206,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
     _parameter_constraints: dict = {
         **BaseKernelBoost._parameter_constraints,
         "loss": [StrOptions({"log_loss", "exponential"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
         "stopping": [StrOptions({"auto", "alo", "aic", "theory", "validation"}), None],
     }
 
@@ -213,6 +219,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         degree=3,
         coef0=1,
         kernel_params=None,
+        class_weight=None,
         learning_rate=1.0,
         step_size=None,
         stopping="auto",
@@ -237,6 +244,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.class_weight = class_weight
         self.learning_rate = learning_rate
         self.step_size = step_size
         self.stopping = stopping
@@ -295,11 +303,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
                 "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
                 "'eigh' or 'gd'."
             )
-        X, y = validate_data(self, X, y, **self._accepts())
-        check_classification_targets(y)
-        y = column_or_1d(y, warn=True)
-        self._check_domain(X)
-        X = self._check_gram(X)
+        X, y = validate_labelled(self, X, y, **self._accepts())
+        X = self._check_training(X)
         X, y, weight, kept = self._keep(X, y, sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
@@ -308,6 +313,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
                 "This solver needs samples of at least 2 classes in the data, but the "
                 f"data contains only one class: {self.classes_.tolist()[0]!r}."
             )
+        self._factors_ = class_factors(self.class_weight, self.classes_, codes, weight)
         loss = loss_of(self.loss, n_classes, plain=self.step_size is not None)
         rng = self._rng()
         held_out = None
@@ -330,7 +336,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
                 )
             precomputed = self.kernel == "precomputed"
             part = X[np.ix_(others, train)] if precomputed else X[others]
-            held_out = part, loss.encode(codes[others], n_classes), rest[others]
+            rest = rest[others] * self._factors_[codes[others]]
+            held_out = part, loss.encode(codes[others], n_classes), rest
         problem = self._problem(
             self._rows_of(X, train), codes[train], train_weight[train], loss
         )
@@ -340,7 +347,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         found = self._solve(problem, kernel, rng, held_out)
         if held_out is not None and X_val is None:
             everything = self._problem(X, codes, weight, loss)
-            scale = weight.sum() / problem.weight.sum()
+            scale = everything.weight.sum() / problem.weight.sum()
             found = self._solve_again(everything, kernel, rng, found, scale)
             problem = everything
         self._store(found, kernel, problem, X, kept)
@@ -355,6 +362,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
 
     def _problem(self, X, codes, weight, loss):
         n_classes = len(self.classes_)
+        weight = weight * self._factors_[codes]
         total = weight.sum()
         share = np.bincount(codes, weights=weight, minlength=n_classes) / total
         clipped = np.clip(share, 1.0 / (total + 2.0), 1.0 - 1.0 / (total + 2.0))
@@ -366,15 +374,14 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         X_val = self._check_rows(X_val)
         if self.kernel == "precomputed":
             X_val = X_val[:, kept]
-        y_val = column_or_1d(y_val)
+        y_val = check_labels(y_val, "y_val")
         check_consistent_length(X_val, y_val)
-        known = np.isin(y_val, self.classes_)
-        if not known.all():
-            raise ValueError(
-                f"y_val has labels that y has not: {np.unique(y_val[~known]).tolist()}."
-            )
-        codes = np.searchsorted(self.classes_, y_val)
+        codes = code_labels(y_val, self.classes_)
+        if (codes < 0).any():
+            others = list(dict.fromkeys(y_val[codes < 0].tolist()))
+            raise ValueError(f"y_val has labels that y has not: {others!r}.")
         weight = check_sample_weight(sample_weight_val, X_val)
+        weight = weight * self._factors_[codes]
         return X_val, loss.encode(codes, len(self.classes_)), weight
 
     def _limit(self):

@@ -9,6 +9,8 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.extmath import row_norms
 
+from skbounds._distances import CentredRows, rbf
+
 NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "precomputed"}))
 # Kernels whose gamma is worth a search.
 WITH_WIDTH = ("rbf", "laplacian")
@@ -40,12 +42,9 @@ class Kernel:
             return pairwise_kernels(
                 X, Y, metric=self.kernel, **(self.kernel_params or {})
             )
-        if self.kernel == "rbf" and not (issparse(X) or issparse(Y)):
-            # Centred: distances are differences of products.
-            center = Y.mean(axis=0)
-            X, Y = X - center, Y - center
-            squares = row_norms(X, squared=True), row_norms(Y, squared=True)
-            return _rbf(X, Y, *squares, self.gamma)
+        if self.kernel == "rbf":
+            fixed = CentredRows(Y)
+            return rbf(fixed.with_others(X), fixed, self.gamma)
         if self.kernel == "sobolev":
             result = np.ones((X.shape[0], Y.shape[0]))
             for x, y in zip(X.T, Y.T, strict=True):
@@ -92,11 +91,7 @@ class Rows:
         self.precomputed = kernel.kernel == "precomputed"
         # Thousands of small blocks: the checks of pairwise_kernels would take longer
         # than the kernel itself.
-        self.norms = None
-        if kernel.kernel == "rbf" and not issparse(X):
-            self._center = X.mean(axis=0)
-            self.X = X - self._center
-            self.norms = row_norms(self.X, squared=True)
+        self.points = CentredRows(X) if kernel.kernel == "rbf" else None
 
     def __len__(self):
         return self.X.shape[0]
@@ -105,19 +100,18 @@ class Rows:
         """Return the kernel matrix of two sets of row numbers."""
         if self.precomputed:
             return self.X[rows][:, others]
-        if self.norms is None:
+        if self.points is None:
             return self.kernel(self.X[rows], self.X[others])
-        return _rbf(
-            self.X[rows], self.X[others], self.norms[rows], self.norms[others],
-            self.kernel.gamma,
-        )  # fmt: skip
+        return rbf(self.points.take(rows), self.points.take(others), self.kernel.gamma)
 
     def gram(self):
         """Return the whole kernel matrix."""
         if self.precomputed:
             return self.X
-        gram = self.kernel(self.X, self.X)
-        if self.kernel.kernel == "rbf":
+        if self.points is None:
+            gram = self.kernel(self.X, self.X)
+        else:
+            gram = rbf(self.points, self.points, self.kernel.gamma)
             np.fill_diagonal(gram, 1.0)
         return 0.5 * (gram + gram.T)
 
@@ -136,19 +130,10 @@ class Rows:
         """Return the kernel matrix of new rows and some of these."""
         if self.precomputed:
             return X[:, rows]
-        if self.norms is not None:
-            # Centred here.
-            X = (X.toarray() if issparse(X) else X) - self._center
-        return self.kernel(X, self.X[rows])
-
-
-def _rbf(X, Y, squares_X, squares_Y, gamma):
-    gaps = X @ (-2.0 * Y.T)
-    gaps += squares_X[:, None]
-    gaps += squares_Y
-    np.maximum(gaps, 0.0, out=gaps)
-    gaps *= -gamma
-    return np.exp(gaps, out=gaps)
+        if self.points is None:
+            return self.kernel(X, self.X[rows])
+        others = self.points.take(rows)
+        return rbf(self.points.with_others(X), others, self.kernel.gamma)
 
 
 def scale_gamma(X, weight):

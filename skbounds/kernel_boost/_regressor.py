@@ -11,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import fit_from_scratch
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds.kernel_boost import _chain, _solvers
 from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, BaseKernelBoost
@@ -303,8 +304,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             y_numeric=True,
             **self._accepts(),
         )  # fmt: skip
-        self._check_domain(X)
-        X = self._check_gram(X)
+        X = self._check_training(X)
+        check_magnitude(np.asarray(y), "y")
         X, y, weight, kept = self._keep(X, y, sample_weight)
         if self.stopping == "loo":
             if (weight != 1.0).any():

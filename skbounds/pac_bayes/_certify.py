@@ -7,6 +7,7 @@ import numpy as np
 from skbounds.pac_bayes._bounds import complexity, make_rule
 from skbounds.pac_bayes._constants import invert_upper
 from skbounds.pac_bayes._posteriors import optimal_posterior
+from skbounds.pac_bayes._sample import RowSample
 from skbounds.pac_bayes._second_order import (
     best_vote,
     c_limit,
@@ -14,11 +15,7 @@ from skbounds.pac_bayes._second_order import (
     tandem_limit,
 )
 from skbounds.pac_bayes._stacking import plurality, vote_shares
-from skbounds.pac_bayes._tails import (
-    occam_limits,
-    randomized_tail_limit,
-    tail_limit,
-)
+from skbounds.pac_bayes._tails import occam_limits, randomized_tail_limit
 
 # Values of Catoni's constant tried where no training rows can fix it.
 CATONI_GRID = np.logspace(-2.0, 1.0, 20)
@@ -97,6 +94,8 @@ class HoldoutEvidence:
         Predictions of the members.
     truth : ndarray of int of shape (n_rows,)
         Classes; -1 for labels that are none.
+    sample : RowSample or GroupSample
+        What of these rows is independent.
     prior, posterior : ndarrays of shape (n_members,)
     n_classes : int
     kind : {'prior', 'bound', 'tandem'}
@@ -113,12 +112,12 @@ class HoldoutEvidence:
     """
 
     def __init__(
-        self, codes, truth, prior, posterior, n_classes, *, kind, rule_options, n_tried,
-        simultaneous, tail_u=None,
+        self, codes, truth, sample, prior, posterior, n_classes, *, kind, rule_options,
+        n_tried, simultaneous, tail_u=None,
     ):  # fmt: skip
         wrong = codes != truth[:, None]
-        self.n_rows, self.truth = len(wrong), truth
-        self.risks = wrong.mean(axis=0)
+        self.sample, self.n_units, self.truth = sample, sample.size, truth
+        self.risks = sample.mean(wrong)
         self.prior, self.posterior, self.kind = prior, posterior, kind
         self.gibbs_risk = float(min(posterior @ self.risks, 1.0))
         self.vote_weights = prior if kind == "prior" else posterior
@@ -127,8 +126,13 @@ class HoldoutEvidence:
         self.simultaneous, self.tail_u = simultaneous, tail_u
         self.n_classes = n_classes
         self.joint_risk, self.disagreement = second_order(
-            wrong, codes, self.vote_weights
+            wrong, codes, self.vote_weights, sample.shares
         )
+
+    @property
+    def is_grouped(self):
+        """Whether groups of rows are what is independent."""
+        return self.sample.grouped
 
     @property
     def is_fixed(self):
@@ -136,13 +140,18 @@ class HoldoutEvidence:
         return self.kind == "prior"
 
     @property
+    def vote_wrong(self):
+        """Which rows the vote errs on."""
+        return self.voted != self.truth
+
+    @property
     def vote_errors(self):
         """Mistakes of the vote."""
-        return int(np.sum(self.voted != self.truth))
+        return int(np.sum(self.vote_wrong))
 
     def _gibbs(self, delta, risks, posterior):
         rule = make_rule(
-            n_samples=self.n_rows, delta=delta / self.n_tried, **self.rule_options
+            n_samples=self.n_units, delta=delta / self.n_tried, **self.rule_options
         )
         cost = complexity(posterior, self.prior, self.rule_options["divergence"])
         return rule(np.asarray(risks), np.asarray(cost))
@@ -155,10 +164,10 @@ class HoldoutEvidence:
         """Bound the risk of the vote."""
         if self.is_fixed and self.tail_u is not None:
             return randomized_tail_limit(
-                self.vote_errors, self.n_rows, delta, self.tail_u
+                self.vote_errors, self.n_units, delta, self.tail_u
             )
         if self.is_fixed:
-            return float(tail_limit(self.vote_errors, self.n_rows, delta))
+            return self.sample.limit(self.vote_wrong, delta)
         by_gibbs = self.vote_bound_by_gibbs
         if self.kind == "bound":
             return by_gibbs(delta)
@@ -177,14 +186,14 @@ class HoldoutEvidence:
     def tandem_bound(self, delta: float) -> float:
         """Bound the risk of the vote by the members' joint mistakes."""
         kl = complexity(self.vote_weights, self.prior, "kl")
-        return 4.0 * float(tandem_limit(self.joint_risk, kl, self.n_rows, delta))
+        return 4.0 * float(tandem_limit(self.joint_risk, kl, self.n_units, delta))
 
     def c_bound(self, delta: float) -> float:
         """Bound the risk of a vote of two classes by risk and disagreement."""
         weights = self.vote_weights
         risk = min(float(weights @ self.risks), 1.0)
         kl = complexity(weights, self.prior, "kl")
-        return c_limit(risk, self.disagreement, kl, self.n_rows, delta)
+        return c_limit(risk, self.disagreement, kl, self.n_units, delta)
 
     def member_bounds(self, delta: float) -> np.ndarray:
         """Bound the risks of all members at once.
@@ -194,7 +203,7 @@ class HoldoutEvidence:
         """
         if self.simultaneous and self.is_fixed:
             return self._gibbs(delta, self.risks, np.eye(len(self.prior)))
-        return occam_limits(self.risks, self.n_rows, delta * self.prior)
+        return self.sample.limits(self.risks, delta * self.prior)
 
     def terms(self, delta: float) -> dict:
         """Return every bound by name, each at the level delta on its own."""
@@ -209,8 +218,8 @@ class HoldoutEvidence:
         if self.n_classes == 2:
             terms["vote_c_bound"] = self.c_bound(delta)
         if self.is_fixed:
-            exact = float(tail_limit(self.vote_errors, self.n_rows, delta))
-            terms["vote_binomial_tail"] = exact
+            name = "vote_groups_kl" if self.sample.grouped else "vote_binomial_tail"
+            terms[name] = self.sample.limit(self.vote_wrong, delta)
             if self.tail_u is not None:
                 terms["vote_randomized_tail"] = self.vote_bound(delta)
         return terms
@@ -231,7 +240,7 @@ class MixtureEvidence:
 
     def __init__(self, blocks, n_orders, vote_is_posterior):
         self.n_orders, self.vote_is_posterior = n_orders, vote_is_posterior
-        self.n_rows = sum(block["n_rows"] for block in blocks) // n_orders
+        self.n_units = sum(block["n_rows"] for block in blocks) // n_orders
         self.weights = np.array([block["n_rows"] for block in blocks], dtype=np.float64)
         self.weights /= self.weights.sum()
         self.catoni_c = np.array([block["catoni_c"] for block in blocks])
@@ -249,13 +258,14 @@ class MixtureEvidence:
             (block["risks"], block["n_rows"], block["prior"] / len(blocks))
             for block in blocks
         ]
-        self.is_fixed, self.kind = False, "mixture"
+        self.is_fixed = self.is_grouped = False
+        self.kind = "mixture"
 
     def risk_bound(self, delta: float) -> float:
         """Bound the risk of the mixture of Gibbs classifiers."""
         return mixture_bound(
             self.weights, self.catoni_c, self.block_risks, self.divergences,
-            self.n_orders, self.n_rows, delta,
+            self.n_orders, self.n_units, delta,
         )  # fmt: skip
 
     def vote_bound(self, delta: float) -> float:
@@ -268,8 +278,8 @@ class MixtureEvidence:
         if not self.vote_is_posterior:
             risks, divergences = self.prior_risks, np.zeros(len(divergences))
         return 2.0 * mixture_bound(
-            self.weights, self.catoni_c, risks, divergences, self.n_orders, self.n_rows,
-            delta,
+            self.weights, self.catoni_c, risks, divergences, self.n_orders,
+            self.n_units, delta,
         )  # fmt: skip
 
     def member_bounds(self, delta: float) -> np.ndarray:
@@ -292,7 +302,7 @@ class MixtureEvidence:
 
 def weigh_members(
     codes, truth, prior, *, kind, level, divergence, distance, constants, catoni_c,
-    simultaneous, n_classes, tail_u=None,
+    simultaneous, n_classes, tail_u=None, sample=None,
 ):  # fmt: skip
     """Return the evidence of a certification part, with the posterior that fits it.
 
@@ -308,10 +318,13 @@ def weigh_members(
         Level of the bound that the posterior minimises.
     catoni_c : float or None
         None with ``distance="catoni"``: the best of a grid, at the price of trying.
+    sample : RowSample, GroupSample or None
+        What of the rows is independent; None: each.
     """
     options = {"divergence": divergence, "distance": distance, "constants": constants}
     wrong = codes != truth[:, None]
-    risks, m, n_tried = wrong.mean(axis=0), len(wrong), 1
+    sample = RowSample(len(wrong)) if sample is None else sample
+    risks, m, n_tried = sample.mean(wrong), sample.size, 1
     if distance == "catoni" and catoni_c is None:
         n_tried = len(CATONI_GRID)
         found = [
@@ -327,9 +340,9 @@ def weigh_members(
             risks, m, delta=level, prior=prior, catoni_c=catoni_c, **options
         )
     if kind == "tandem":
-        posterior = best_vote(wrong, codes, prior, level, n_classes)
+        posterior = best_vote(wrong, codes, prior, level, n_classes, sample)
     return HoldoutEvidence(
-        codes, truth, prior, posterior, n_classes, kind=kind, n_tried=n_tried,
+        codes, truth, sample, prior, posterior, n_classes, kind=kind, n_tried=n_tried,
         rule_options={**options, "catoni_c": catoni_c}, simultaneous=simultaneous,
         tail_u=tail_u,
     )  # fmt: skip

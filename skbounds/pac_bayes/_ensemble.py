@@ -10,18 +10,17 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, check_array, check_random_state, get_tags
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     validate_data,
 )
 
 from skbounds._base import fit_from_scratch, warn_user
-from skbounds._labels import code_labels
+from skbounds._frames import is_frame, is_table
+from skbounds._labels import check_labels, code_labels, labels_to_fit
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -42,7 +41,14 @@ from skbounds.pac_bayes._given_members import (
     row_keys,
     with_seeds,
 )
-from skbounds.pac_bayes._layout import assign_folds, order_classes, split_rows
+from skbounds.pac_bayes._layout import (
+    assign_folds,
+    assign_group_folds,
+    order_classes,
+    split_groups,
+    split_rows,
+)
+from skbounds.pac_bayes._sample import make_sample
 from skbounds.pac_bayes._stacking import STACKING_ETAS, informed_prior, stacked_prior
 from skbounds.pac_bayes._votes import CertifiedVote, check_together
 
@@ -65,8 +71,8 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         The members. Members in a :class:`~sklearn.frozen.FrozenEstimator` are taken as
         they are; they must not have seen the rows given to `fit`.
     cert_size : float, default=0.25
-        Share of the rows, in (0, 1), that certify. If all members are frozen, all rows
-        do.
+        Share of the rows (or of the groups), in (0, 1), that certify. If all members
+        are frozen, all rows do.
     prior : {'stacked', 'cv', 'uniform'} or array-like, default='stacked'
         Weights fixed before the certification rows are looked at. ``'cv'``:
         proportional to exp(-`prior_eta` times the errors in inner cross-validation; of
@@ -153,7 +159,7 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
     certified_ : bool
         Whether the bounds hold for the fitted members.
     n_certification_ : int
-        Number of certification rows.
+        Number of certification rows, or of groups of them.
     train_indices_ : ndarray of int of shape (n_train,)
         The rows given to `fit` that train.
     certification_indices_ : ndarray of int of shape (n_certifying,)
@@ -170,13 +176,14 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
 
     Notes
     -----
-    Rows must be independent draws from one distribution: no groups, no time series. The
-    split is blind to the labels and never redrawn: a class that it leaves without
-    training rows is never predicted, and its rows count as mistakes. A member that
-    fails to train is left out with a :class:`~sklearn.exceptions.FitFailedWarning`,
-    which is harmless: the prior may depend on the training part. If all members are
-    frozen, there are no inner folds: the prior is uniform, and Catoni's bound is the
-    best of 20 constants, at a twentieth of the level each.
+    Rows must be independent draws from one distribution, or `groups` of them given to
+    `fit`: no time series. The split is blind to the labels and never redrawn: a class
+    that it leaves without training rows is never predicted, and its rows count as
+    mistakes. A member that fails to train is left out with a
+    :class:`~sklearn.exceptions.FitFailedWarning`, which is harmless: the prior may
+    depend on the training part. If all members are frozen, there are no inner folds:
+    the prior is uniform, and Catoni's bound is the best of 20 constants, at a twentieth
+    of the level each.
 
     References
     ----------
@@ -256,7 +263,7 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
     # The members are other estimators and validate what they are given.
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y, *, X_cert=None, y_cert=None):
+    def fit(self, X, y, *, groups=None, X_cert=None, y_cert=None):
         """Fit the members, weigh them, and certify the vote.
 
         Parameters
@@ -265,6 +272,12 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             Rows, in any form that the members take.
         y : array-like of shape (n_samples,)
             Labels.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are not independent of each other: of one person,
+            batch, or day. Whole groups certify, a share `cert_size` of them, and inner
+            folds keep groups together. What is certified is then the mean over groups
+            of a group's error rate: of the risk on a new group, not of the share of
+            mistakes among all rows.
         X_cert : {array-like, sparse matrix, dataframe}, default=None
             Rows to certify with; all of X then trains.
         y_cert : array-like of shape (n_rows,), default=None
@@ -277,7 +290,8 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         """
         check_pair(self.divergence, self.distance)
         members = self._check_members()
-        X, y = self._check_data(X, y)
+        X, y, given = self._check_data(X, y)
+        groups = self._check_groups(groups, X, X_cert)
         frozen = np.array([isinstance(member, FrozenEstimator) for member in members])
         known = [m.classes_ for m in itertools.compress(members, frozen)]
         if X_cert is not None or not frozen.all():
@@ -290,9 +304,9 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         rng = check_random_state(self.random_state)
         codes = code_labels(y, self.classes_)
         train, cert, X_cert, cert_codes = self._split(
-            X, codes, X_cert, y_cert, frozen.all(), rng
+            X, codes, groups, X_cert, y_cert, frozen.all(), rng
         )
-        keys = row_keys(X)[train]
+        keys = row_keys(X, codes, train, cert if groups is None else cert[:0])[train]
         # Whatever the order in which the rows came, and yet in no order: members may
         # have folds of their own.
         train = rng.permutation(train[np.lexsort((codes[train], keys))])
@@ -310,9 +324,11 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             given_prior = np.ones(1)
         held_out = None
         if len(train) and given_prior is None and self.prior in ("stacked", "cv"):
-            held_out = self._hold_out(X, codes, train, members, frozen, present, rng)
+            held_out = self._hold_out(
+                X, codes, given, groups, train, members, frozen, present, rng
+            )
         prior, errors = self._weigh(held_out, codes[train], len(members), given_prior)
-        fitted = self._fit_members(X, codes, train, members, prior > 0.0)
+        fitted = self._fit_members(X, given, train, members, prior > 0.0)
         kept = np.array([member is not None for member in fitted])
         prior = np.where(kept, prior, 0.0)
         prior = prior[kept] / prior.sum()
@@ -325,7 +341,8 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         calibration = self._calibrate(held_out, codes[train], prior, kept)
 
         level = self.delta / 2.0 if self.simultaneous else self.delta
-        catoni_c, m = None, len(cert_codes)
+        sample = make_sample(len(cert_codes), None if groups is None else groups[cert])
+        catoni_c, m = None, sample.size
         if self.distance == "catoni" and not np.isnan(self.cv_errors_).any():
             guess = (prior @ self.cv_errors_ + 0.5) / (len(train) + 1.0)
             catoni_c = catoni_constant(guess, m, m, level)
@@ -343,11 +360,12 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             simultaneous=self.simultaneous,
             n_classes=len(self.classes_),
             tail_u=float(rng.uniform()) if self.tail == "randomized" else None,
+            sample=sample,
         )
         self.catoni_c_ = evidence.rule_options["catoni_c"]
         self._set_bounds(evidence, level=level)
-        n_unseen = int(np.sum(~np.isin(cert_codes, present)))
-        self._set_trained(present, n_unseen, m, len(train) or m, level)
+        unseen_limit = sample.limit(~np.isin(cert_codes, present), level)
+        self._set_trained(present, unseen_limit, len(train) or m)
         self._set_voters(calibration)
         return self
 
@@ -417,19 +435,18 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None"
             )
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
+        given, y = y, check_labels(y, warn=True)
         check_consistent_length(X, y)
-        check_classification_targets(y)
         if len(y) < 2:
             raise ValueError(f"At least 2 rows are needed; got n_samples={len(y)}.")
-        return X, y
+        return X, y, labels_to_fit(given, y)
 
     def _check_table(self, X, *, reset):
         """Return rows as the members take them; their columns are as before."""
-        # A dataframe, whose columns may be of any kind, is for the members to check.
-        if not hasattr(X, "columns"):
+        # Dataframes, whose columns may be of any kind, texts and images are for the
+        # members to check; numbers in one row are nobody's.
+        numbers = np.ndim(X) == 1 and np.asarray(X).dtype.kind in "biufc"
+        if (is_table(X) and not is_frame(X)) or numbers or np.ndim(X) == 0:
             inputs = get_tags(self).input_tags
             X = check_array(
                 X,
@@ -441,7 +458,7 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
-    def _split(self, X, codes, X_cert, y_cert, all_frozen, rng):
+    def _split(self, X, codes, groups, X_cert, y_cert, all_frozen, rng):
         """Return training rows, certification rows, and the latter's X and codes."""
         check_together(X_cert, y_cert)
         n, nothing = len(codes), np.arange(0)
@@ -453,11 +470,14 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         elif all_frozen:
             return nothing, np.arange(n), X, codes
         else:
-            train, cert = split_rows(n, self.cert_size, rng)
+            if groups is None:
+                train, cert = split_rows(n, self.cert_size, rng)
+            else:
+                train, cert = split_groups(groups, self.cert_size, rng)
             X_cert, cert_codes = safe_indexing(X, cert), codes[cert]
         return train, cert, X_cert, cert_codes
 
-    def _hold_out(self, X, codes, train, members, frozen, present, rng):
+    def _hold_out(self, X, codes, given, groups, train, members, frozen, present, rng):
         """Return what members predict for rows they were not fitted on.
 
         Returns
@@ -479,13 +499,19 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         if frozen.all():
             return votes, decisions, usable
         _, local, counts = np.unique(truth, return_inverse=True, return_counts=True)
-        n_folds = min(self.inner_cv, len(truth))
+        if groups is not None:
+            groups = groups[train]
+        n_units = len(truth) if groups is None else len(np.unique(groups))
+        n_folds = min(self.inner_cv, n_units)
         # The training rows are in an order of their own: it serves as the key.
         keys = np.arange(len(truth), dtype=np.float64)
         class_order = order_classes(local, keys, len(counts))
         folds = np.zeros(len(truth), dtype=np.intp)
         if n_folds >= 2:
-            folds = assign_folds(local, keys, class_order, n_folds, rng)
+            if groups is None:
+                folds = assign_folds(local, keys, class_order, n_folds, rng)
+            else:
+                folds = assign_group_folds(groups, n_folds, rng)
         if any(len(np.unique(truth[folds != k])) < 2 for k in range(n_folds)):
             warn_user(
                 "The prior is uniform: without some inner fold, only one class is left "
@@ -497,7 +523,7 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             for i in np.flatnonzero(~frozen)
             for k in range(n_folds)
         ]
-        labels = self.classes_[truth]
+        labels = safe_indexing(given, train)
         found = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_and_hold_out)(
                 members[i], X_train, labels, seen, held, self.classes_, trained
@@ -555,10 +581,10 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         local = code_labels(truth, self._present_)
         return fit_calibration(average[local >= 0], local[local >= 0])
 
-    def _fit_members(self, X, codes, train, members, wanted):
+    def _fit_members(self, X, given, train, members, wanted):
         """Return the fitted members, None where not wanted or failed."""
         if len(train):
-            X_train, labels = safe_indexing(X, train), self.classes_[codes[train]]
+            X_train, labels = safe_indexing(X, train), safe_indexing(given, train)
         else:
             X_train = labels = None
         found = Parallel(n_jobs=self.n_jobs)(

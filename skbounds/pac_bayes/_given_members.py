@@ -9,9 +9,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
-from skbounds._sklearn_compat import safe_indexing
+from skbounds._sklearn_compat import num_samples, safe_indexing
 from skbounds.pac_bayes._decisions import member_codes, member_decisions
 from skbounds.pac_bayes._layout import content_keys
+from skbounds.pac_bayes._sample import warn_of_copies
 
 
 class NamedMembers:
@@ -71,15 +72,18 @@ class NamedMembers:
         return pairs if len(pairs) == len(members) else []
 
 
-def row_keys(X) -> np.ndarray:
-    """Return content keys of rows of numbers; for other rows their positions."""
+def row_keys(X, codes, train, cert) -> np.ndarray:
+    """Return content keys of rows of numbers; for other rows their positions.
+
+    Warns if certification rows are copies of training rows.
+    """
     try:
         rows = check_array(
             X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
         )
     except (TypeError, ValueError):
-        n = X.shape[0]
-        return np.arange(n, dtype=np.float64)
+        return np.arange(num_samples(X), dtype=np.float64)
+    warn_of_copies(rows, codes, train, cert)
     if not hasattr(rows, "tocsr"):
         rows = np.nan_to_num(rows)
     return content_keys(rows, False)
@@ -118,7 +122,7 @@ def fit_and_hold_out(member, X, labels, seen, held, classes, trained):
     None if it fails.
     """
     try:
-        member = clone(member).fit(safe_indexing(X, seen), labels[seen])
+        member = clone(member).fit(safe_indexing(X, seen), safe_indexing(labels, seen))
         X = safe_indexing(X, held)
         return member_codes(member, X, classes), member_decisions(member, X, trained)
     except Exception:

@@ -18,6 +18,29 @@ def split_rows(n_rows: int, cert_size: float, rng) -> tuple[np.ndarray, np.ndarr
     return np.sort(order[n_cert:]), np.sort(order[:n_cert])
 
 
+def split_groups(groups, cert_size: float, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and certification rows: whole groups, blind to the labels.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n_rows,)
+        Numbers of the groups, from 0.
+    cert_size : float
+        Share of the groups that certify.
+    """
+    n_groups = int(groups.max()) + 1
+    n_cert = max(1, round(cert_size * n_groups))
+    certifies = np.zeros(n_groups, dtype=bool)
+    certifies[rng.permutation(n_groups)[:n_cert]] = True
+    cert = certifies[groups]
+    if np.sum(~cert) < 2:
+        raise ValueError(
+            f"groups has {n_groups} groups, which is too few: cert_size={cert_size!r} "
+            f"leaves {np.sum(~cert)} rows to train on, and at least 2 are needed."
+        )
+    return np.flatnonzero(~cert), np.flatnonzero(cert)
+
+
 def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
     """Return a number per row that does not depend on the order of the rows.
 
@@ -102,3 +125,21 @@ def assign_folds(codes, keys, class_order, n_folds, rng) -> np.ndarray:
         folds[rng.permutation(rows)] = (np.arange(len(rows)) + dealt) % n_folds
         dealt += len(rows)
     return folds
+
+
+def assign_group_folds(groups, n_folds, rng) -> np.ndarray:
+    """Return random folds of whole groups, of sizes that differ little.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n_rows,)
+    """
+    _, local, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    fold_of = np.empty(len(sizes), dtype=np.intp)
+    filled = np.zeros(n_folds)
+    order = rng.permutation(len(sizes))
+    # The largest first, each to where the fewest rows are.
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        fold_of[group] = filled.argmin()
+        filled[fold_of[group]] += sizes[group]
+    return fold_of[local.ravel()]

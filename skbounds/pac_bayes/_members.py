@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from skbounds._base import SkboundsEstimator
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds.pac_bayes._svm_path import class_scores, vote
 
@@ -145,7 +146,7 @@ class ConstantPath:
         return np.ones((X.shape[0], len(self.dual[members]), 1))
 
 
-class SVMMember(ClassifierMixin, BaseEstimator):
+class SVMMember(ClassifierMixin, SkboundsEstimator):
     """One fitted member of an SVM ensemble, with the attributes of a fitted ``SVC``.
 
     Made by `PACBayesSVMEnsemble`; shares the ensemble's memory.

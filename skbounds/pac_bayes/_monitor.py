@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaln
 from scipy.stats import beta
-from sklearn.utils.validation import column_or_1d
+
+from skbounds._labels import check_labels
 
 # Below this the tail of a beta law is not computed to many digits any more.
 _LEAST_TAIL = 1e-250
@@ -118,7 +119,8 @@ class VoteMonitor:
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from skbounds.pac_bayes import PACBayesSVMEnsemble
+    >>> from skbounds._labels import check_labels
+    from skbounds.pac_bayes import PACBayesSVMEnsemble
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = PACBayesSVMEnsemble(standardize=True, random_state=0)
     >>> watch = clf.fit(X[:400], y[:400]).monitor(alpha=0.05)
@@ -158,7 +160,7 @@ class VoteMonitor:
         self : object
             The monitor.
         """
-        y = column_or_1d(y)
+        y = check_labels(y)
         predicted = self.ensemble.predict(X)
         if y.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape}; got {y.shape}.")

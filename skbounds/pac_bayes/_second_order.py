@@ -18,11 +18,20 @@ _TOLERANCE = 1e-9
 _MOST_SEARCHED = 200
 
 
-def second_order(wrong, codes, weights):
-    """Return how often two members drawn both err, and how often they disagree."""
-    share, one = wrong @ weights, (codes == 1) @ weights
-    joint = float(min(np.mean(share**2), 1.0))
-    apart = float(np.clip(np.mean(2.0 * one * (1.0 - one)), 0.0, 0.5))
+def second_order(wrong, codes, weights, shares):
+    """Return how often two members drawn both err, and how often they disagree.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool of shape (n_rows, n_members)
+    codes : ndarray of int of shape (n_rows, n_members)
+    weights : ndarray of shape (n_members,)
+    shares : ndarray of shape (n_rows,)
+        What each row counts in a mean.
+    """
+    both, one = wrong @ weights, (codes == 1) @ weights
+    joint = float(min(shares @ both**2, 1.0))
+    apart = float(np.clip(shares @ (2.0 * one * (1.0 - one)), 0.0, 0.5))
     return joint, apart
 
 
@@ -41,29 +50,30 @@ def c_limit(risk, disagreement, kl, n_rows, delta):
     )
 
 
-def best_vote(wrong, codes, prior, level, n_classes):
+def best_vote(wrong, codes, prior, level, n_classes, sample):
     """Return weights with a small tandem bound or, with two classes, C-bound.
 
     Both bounds hold for all weights at once, so that any weights may be chosen.
     """
-    m = len(wrong)
+    m, shares = sample.size, sample.shares
     share = level / 4.0 if n_classes == 2 else level / 2.0
 
     def tandem(q):
-        joint, _ = second_order(wrong, codes, q)
+        joint, _ = second_order(wrong, codes, q, shares)
         return 4.0 * float(tandem_limit(joint, complexity(q, prior, "kl"), m, share))
 
-    best = tandem_posterior(wrong.T.astype(float) @ wrong / m, m, prior, share)
+    joint = (wrong.T * shares) @ wrong
+    best = tandem_posterior(joint, m, prior, share)
     value = tandem(best)
     support = np.flatnonzero(prior)
     if n_classes > 2 or len(support) > _MOST_SEARCHED:
         return best
-    risks = wrong.mean(axis=0)
+    risks = shares @ wrong
 
     def by_risk_and_disagreement(theta):
         q = np.zeros(len(prior))
         q[support] = softmax(np.log(prior[support]) + theta)
-        _, apart = second_order(wrong, codes, q)
+        _, apart = second_order(wrong, codes, q, shares)
         risk = min(float(q @ risks), 1.0)
         return c_limit(risk, apart, complexity(q, prior, "kl"), m, share), q
 

@@ -9,10 +9,10 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._distances import check_spread
+from skbounds._labels import validate_labelled
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds.pac_bayes._bounds import CONSTANTS, check_pair, check_probabilities
 from skbounds.pac_bayes._kernels import KERNELS
@@ -68,8 +68,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
         ``'per_member'``: each member has a random split of its own, as in the paper;
         the prior must be given or uniform.
     cert_size : float, default=0.3
-        Share of the rows, in (0, 1), that certify in the hold-out scheme. Never
-        stratified and never redrawn.
+        Share of the rows (or of the groups), in (0, 1), that certify in the hold-out
+        scheme. Never stratified and never redrawn.
     prior : {'cv', 'uniform'} or array-like of shape (n_Cs,), default='cv'
         Weights fixed before the certification rows are looked at. ``'cv'``:
         proportional to exp(-`prior_eta` times the errors in inner cross-validation);
@@ -187,7 +187,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
     certified_ : bool
         Whether the bounds hold for the fitted members: not after ``refit=True``.
     n_certification_ : int
-        Number of certification rows.
+        Number of certification rows, or of groups of them.
     train_indices_ : ndarray of int of shape (n_train,)
         The rows given to `fit` that train some member; all with ``refit=True``, and
         `X_cert` as well, whose rows `support_` numbers after those of X.
@@ -212,7 +212,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     Notes
     -----
-    Rows must be independent draws from one distribution: no groups, no time series.
+    Rows must be independent draws from one distribution, or `groups` of them given to
+    `fit`: no time series.
     Each bound holds on its own; fitting many times and keeping the best certificate
     voids it. The bounds are about the fitted members and weights, not about a model
     trained again. Weights, a kernel parameter or a grid chosen by looking at the
@@ -356,7 +357,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, *, X_cert=None, y_cert=None):
+    def fit(self, X, y, *, groups=None, X_cert=None, y_cert=None):
         """Fit the members, weigh them, and certify the vote.
 
         Parameters
@@ -365,6 +366,12 @@ class PACBayesSVMEnsemble(CertifiedVote):
             Rows; with ``kernel="precomputed"`` their kernel matrix.
         y : array-like of shape (n_samples,)
             Labels.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are not independent of each other: of one person,
+            batch, or day. Whole groups certify, a share `cert_size` of them, and inner
+            folds keep groups together. What is certified is then the mean over groups
+            of a group's error rate: of the risk on a new group, not of the share of
+            mistakes among all rows.
         X_cert : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows to certify with; all of X then trains. With ``kernel="precomputed"``,
             the kernel between them and the rows of X.
@@ -385,7 +392,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
             )
         self._check_scheme()
         # One memory layout, so that rounding does not depend on where X came from.
-        X, y = validate_data(
+        X, y = validate_labelled(
             self,
             X,
             y,
@@ -394,10 +401,12 @@ class PACBayesSVMEnsemble(CertifiedVote):
             order="C",
             ensure_min_samples=2,
         )
-        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         self._set_classes(classes)
+        if self.kernel != "precomputed":
+            check_spread(X)
         X_cert, cert_codes = self._check_certification(X_cert, y_cert)
+        groups = self._check_groups(groups, X, X_cert)
         if self.kernel == "precomputed":
             X = X.toarray() if issparse(X) else X
             if X.shape[0] != X.shape[1]:
@@ -416,7 +425,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
             found = fit_per_member(self, X, codes, Cs, prior, level, rng)
         else:
             found = fit_holdout(
-                self, X, codes, X_cert, cert_codes, Cs, prior, level, rng
+                self, X, codes, groups, X_cert, cert_codes, Cs, prior, level, rng
             )
         self.train_indices_, self.certification_indices_ = found.train, found.cert
         self.Cs_, self.cv_errors_ = found.Cs, found.cv_errors
@@ -425,7 +434,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         self._paths_, self._present_ = found.paths, found.present
         self._set_bounds(found.evidence, level=level, certified=not self.refit)
         present = np.unique(np.concatenate(found.present))
-        self._set_trained(present, *found.unseen, found.n_voting, level)
+        self._set_trained(present, found.unseen_limit, found.n_voting)
         self._set_voters(found.calibration)
         if self.capped_.all():
             warn_user(
@@ -507,7 +516,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 f"scheme={self.scheme!r} certifies on rows of X itself; X_cert goes "
                 "with scheme='holdout'."
             )
-        X_cert, y_cert = validate_data(
+        X_cert, y_cert = validate_labelled(
             self,
             X_cert,
             y_cert,

@@ -17,9 +17,15 @@ from skbounds.pac_bayes._certify import (
     catoni_constant,
     weigh_members,
 )
-from skbounds.pac_bayes._layout import assign_folds, split_rows
+from skbounds.pac_bayes._layout import (
+    assign_folds,
+    assign_group_folds,
+    split_groups,
+    split_rows,
+)
 from skbounds.pac_bayes._members import ConstantPath
 from skbounds.pac_bayes._posteriors import optimal_posterior
+from skbounds.pac_bayes._sample import RowSample, make_sample, warn_of_copies
 from skbounds.pac_bayes._stacking import MOST_EXCESS_ERRORS, informed_prior
 from skbounds.pac_bayes._svm_training import SVMOptions, SVMTrainer
 
@@ -38,9 +44,8 @@ class FittedPaths:
     catoni_c : float, ndarray or None
     train, cert : ndarrays of int
         Rows given to ``fit`` that train, and that certify.
-    unseen : (int, int)
-        Certification rows of classes that the first path does not know, and all of
-        them: they tell how rare such classes are.
+    unseen_limit : float
+        How often, at most, a row has a class that the first path does not know.
     calibration : Platt or None
     n_voting : int
         Number of rows behind the members.
@@ -56,7 +61,7 @@ class FittedPaths:
     catoni_c: object
     train: np.ndarray
     cert: np.ndarray
-    unseen: tuple
+    unseen_limit: float
     calibration: object = field(default=None)
     n_voting: int = 0
 
@@ -104,10 +109,17 @@ def make_trainer(ensemble, X, codes, rows, present, n_first=None):
     )
 
 
-def fit_holdout(ensemble, X, codes, X_cert, cert_codes, Cs, prior, level, rng):
+def fit_holdout(ensemble, X, codes, groups, X_cert, cert_codes, Cs, prior, level, rng):
     """Train on one part, certify on the other."""
+    cert_groups = train_groups = None
     if X_cert is None:
-        train, cert = split_rows(X.shape[0], ensemble.cert_size, rng)
+        if groups is None:
+            train, cert = split_rows(X.shape[0], ensemble.cert_size, rng)
+            if ensemble.kernel != "precomputed":
+                warn_of_copies(X, codes, train, cert)
+        else:
+            train, cert = split_groups(groups, ensemble.cert_size, rng)
+            train_groups, cert_groups = groups[train], groups[cert]
         X_cert, cert_codes = X[cert], codes[cert]
     else:
         train, cert = np.arange(X.shape[0]), np.arange(0)
@@ -121,7 +133,9 @@ def fit_holdout(ensemble, X, codes, X_cert, cert_codes, Cs, prior, level, rng):
         trainer = make_trainer(ensemble, X, codes, train, present)
         # The constant of Catoni's bound is fixed by the inner folds as well.
         wanted = learned or ensemble.distance == "catoni"
-        n_folds = _arrange_folds(ensemble, trainer, len(train), wanted, learned, rng)
+        n_folds = _arrange_folds(
+            ensemble, trainer, len(train), wanted, learned, rng, groups=train_groups
+        )
         errors, held_out = np.full(len(Cs), np.nan), None
         if n_folds:
             # A given prior may have its mass where the path would not come.
@@ -137,10 +151,10 @@ def fit_holdout(ensemble, X, codes, X_cert, cert_codes, Cs, prior, level, rng):
         Cs, errors, prior = Cs[kept], errors[kept], prior[kept]
         members = trainer.fit_members(Cs, range(max(n_folds, 1)))
         path = trainer.make_path(members["dual"], members["intercepts"])
-    m, catoni_c = len(cert_codes), None
+    sample, catoni_c = make_sample(len(cert_codes), cert_groups), None
     if ensemble.distance == "catoni" and not np.isnan(errors).any():
         guess = (prior @ errors + 0.5) / (len(train) + 1.0)
-        catoni_c = catoni_constant(guess, m, m, level)
+        catoni_c = catoni_constant(guess, sample.size, sample.size, level)
     tail_u = None
     if ensemble.tail == "randomized":
         tail_u = float(rng.uniform())
@@ -157,17 +171,14 @@ def fit_holdout(ensemble, X, codes, X_cert, cert_codes, Cs, prior, level, rng):
         simultaneous=ensemble.simultaneous,
         n_classes=len(ensemble.classes_),
         tail_u=tail_u,
+        sample=sample,
     )
     return FittedPaths(
         evidence, [path], [present], Cs, errors, members["n_iter"], members["capped"],
         evidence.rule_options["catoni_c"], train, cert,
-        _count_unseen(cert_codes, present), calibration,
+        sample.limit(~np.isin(cert_codes, present), level), calibration,
         len(train),
     )  # fmt: skip
-
-
-def _count_unseen(codes, present):
-    return int(np.sum(~np.isin(codes, present))), len(codes)
 
 
 def _constant(Cs):
@@ -177,7 +188,9 @@ def _constant(Cs):
     }
 
 
-def _arrange_folds(ensemble, trainer, n_known, wanted, learned, rng, after=None):
+def _arrange_folds(
+    ensemble, trainer, n_known, wanted, learned, rng, after=None, groups=None
+):
     """Arrange the rows by inner folds; return their number, 0 where there are none.
 
     Parameters
@@ -186,17 +199,23 @@ def _arrange_folds(ensemble, trainer, n_known, wanted, learned, rng, after=None)
         Number of rows, from the first, that are dealt to folds.
     after : ndarray of int or None
         Numbers of later parts of the other rows, from 0.
+    groups : ndarray of int of shape (n_known,) or None
+        Rows that stay together.
     """
-    n_folds = min(ensemble.inner_cv, n_known) if wanted else 0
+    n_units = n_known if groups is None else len(np.unique(groups))
+    n_folds = min(ensemble.inner_cv, n_units) if wanted else 0
     parts = np.zeros(len(trainer.codes), dtype=np.intp)
     if n_folds >= 2:
-        parts[:n_known] = assign_folds(
-            trainer.codes[:n_known],
-            trainer.keys[:n_known],
-            trainer.class_order,
-            n_folds,
-            rng,
-        )
+        if groups is None:
+            parts[:n_known] = assign_folds(
+                trainer.codes[:n_known],
+                trainer.keys[:n_known],
+                trainer.class_order,
+                n_folds,
+                rng,
+            )
+        else:
+            parts[:n_known] = assign_group_folds(groups, n_folds, rng)
         if not _has_one_class_parts(trainer.codes[:n_known], parts[:n_known], n_folds):
             if after is not None:
                 parts[n_known:] = n_folds + after
@@ -253,7 +272,7 @@ def fit_per_member(ensemble, X, codes, Cs, prior, level, rng):
             path = trainer.make_path(found["dual"], found["intercepts"])
         wrong.append(present[path.codes(X[cert])[:, 0]] != codes[cert])
         if not paths:
-            unseen = _count_unseen(codes[cert], present)
+            unseen = RowSample(n_cert).limit(~np.isin(codes[cert], present), level)
         paths.append(path)
         presents.append(present)
         members.append(found)
@@ -290,7 +309,8 @@ class SeparateEvidence(HoldoutEvidence):
             "constants": constants,
             "catoni_c": None,
         }
-        self.n_rows, self.risks, self.prior = n_rows, risks, prior
+        self.sample, self.n_units = RowSample(n_rows), n_rows
+        self.risks, self.prior = risks, prior
         self.posterior, _ = optimal_posterior(
             risks, n_rows, delta=level, prior=prior, **options
         )
@@ -331,7 +351,8 @@ def fit_progressive(ensemble, X, codes, Cs, level, rng):
         order = rng.permutation(n) if j % 2 == 0 else order[::-1]
         present = np.unique(codes[order[:n_start]])
         if j == 0:
-            unseen = _count_unseen(codes[order[n_start:]], present)
+            strange = ~np.isin(codes[order[n_start:]], present)
+            unseen = RowSample(m).limit(strange, level)
         found, path = _fit_order(
             ensemble, X, codes, order, sizes, present, Cs, level, rng, is_first=j == 0
         )

@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     validate_data,
 )
 
 from skbounds._base import SkboundsEstimator, warn_user
-from skbounds._labels import code_labels
+from skbounds._labels import check_labels, code_groups, code_labels
+from skbounds._sklearn_compat import num_samples
 from skbounds.pac_bayes._bounds import check_delta
 from skbounds.pac_bayes._calibration import (
     lead,
@@ -25,6 +25,7 @@ from skbounds.pac_bayes._calibration import (
     smoothed_shares,
 )
 from skbounds.pac_bayes._monitor import VoteMonitor
+from skbounds.pac_bayes._sample import make_sample
 from skbounds.pac_bayes._stacking import plurality, vote_shares
 from skbounds.pac_bayes._tails import hoeffding_bentkus_limit, tail_limit
 
@@ -78,7 +79,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
 
     @property
     def _trained_codes(self):
-        return np.searchsorted(self.classes_, self.trained_classes_)
+        return code_labels(self.trained_classes_, self.classes_)
 
     def predict(self, X):
         """Predict classes by the weighted vote, ties to the smaller label.
@@ -149,7 +150,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             proba = np.column_stack([1.0 - one, one])
         else:
             proba = self._calibration_(average)
-            proba = lead(proba, np.searchsorted(trained, voted))
+            proba = lead(proba, code_labels(voted, trained))
             proba /= proba.sum(axis=1, keepdims=True)
         if len(trained) == len(self.classes_):
             return proba
@@ -218,7 +219,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         rng = check_random_state(random_state)
         voters = np.flatnonzero(self.posterior_)
         weights = self.posterior_[voters]
-        drawn = rng.choice(len(voters), size=X.shape[0], p=weights / weights.sum())
+        drawn = rng.choice(len(voters), size=num_samples(X), p=weights / weights.sum())
         codes = self._member_codes(X, voters)
         return self.classes_[codes[np.arange(len(codes)), drawn]]
 
@@ -240,7 +241,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         X = self._check_rows(X)
         voters = np.flatnonzero(self.posterior_)
         weights = self.posterior_[voters]
-        y = column_or_1d(y)
+        y = check_labels(y)
         check_consistent_length(X, y)
         truth = code_labels(y, self.classes_)
         wrong = self._member_codes(X, voters) != truth[:, None]
@@ -305,6 +306,12 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             each.
         """
         evidence, delta = self._fixed_evidence("class_bounds", delta)
+        if evidence.is_grouped:
+            raise ValueError(
+                "class_bounds needs independent rows: how many of a class's rows a "
+                "group has is not independent of how many are mistaken. cost_bound "
+                "holds with groups, too."
+            )
         codes = np.arange(len(self.classes_))
         level = delta / (2.0 * len(codes)) if simultaneous else delta
         is_true = evidence.truth[:, None] == codes
@@ -355,11 +362,11 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         paid = np.where(
             evidence.truth < 0, largest, costs[evidence.truth, evidence.voted]
         )
-        if np.isin(costs, (0.0, largest)).all():
-            n_paid = int(np.sum(paid > 0.0))
-            return float(largest * tail_limit(n_paid, evidence.n_rows, delta))
-        mean = float(np.mean(paid / largest))
-        return float(largest * hoeffding_bentkus_limit(mean, evidence.n_rows, delta))
+        sample = evidence.sample
+        if np.isin(costs, (0.0, largest)).all() and not sample.grouped:
+            return float(largest * sample.limit(paid > 0.0, delta))
+        mean = float(sample.mean(paid / largest))
+        return float(largest * hoeffding_bentkus_limit(mean, sample.size, delta))
 
     def _fixed_evidence(self, name, delta):
         """Return the evidence of a vote that was fixed before it, and the level."""
@@ -392,9 +399,14 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             To be updated with rows whose labels become known.
         """
         check_is_fitted(self)
+        if self._evidence_.is_grouped:
+            raise ValueError(
+                "monitor counts independent rows, and the ensemble was fitted with "
+                "groups: certificate(X_cal, y_cal, groups=...) certifies fresh ones."
+            )
         return VoteMonitor(self, self.vote_bound_, alpha)
 
-    def certificate(self, X_cal, y_cal, *, delta=None):
+    def certificate(self, X_cal, y_cal, *, groups=None, delta=None):
         """Certify the vote on fresh rows by the exact binomial tail.
 
         Valid for any fitted vote, also after ``refit=True``, if the rows were used for
@@ -406,6 +418,9 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             Rows that no part of the fit has seen.
         y_cal : array-like of shape (n_samples,)
             Their labels. A label not in `classes_` counts as a mistake.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are not independent of each other. Bounded is then the
+            mean over groups of a group's error rate, as in `fit`.
         delta : float, default=None
             Probability, in (0, 1), that the bound may fail. None: the parameter
             `delta`.
@@ -415,10 +430,10 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         certificate : dict
             ``"bound"``: the risk of `predict` is at most this; ``"lower"``: a lower
             limit, at the same level on its own; ``"estimate"``: the error rate;
-            ``"n"``, ``"delta"``, ``"method"``.
+            ``"n"``: number of rows, or of groups; ``"delta"``, ``"method"``.
         """
         delta = check_delta(self.delta if delta is None else delta)
-        y_cal = column_or_1d(y_cal)
+        y_cal = check_labels(y_cal, "y_cal")
         predicted = self.predict(X_cal)
         if not np.isin(y_cal, self.classes_).any():
             raise ValueError(
@@ -429,14 +444,17 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             raise ValueError(
                 f"y_cal must have shape {predicted.shape}; got {y_cal.shape}."
             )
-        n, errors = len(y_cal), int(np.sum(predicted != y_cal))
+        if groups is not None:
+            check_consistent_length(X_cal, groups)
+            groups = code_groups(groups)
+        sample, wrong = make_sample(len(y_cal), groups), predicted != y_cal
         return {
-            "bound": float(tail_limit(errors, n, delta)),
-            "lower": 1.0 - float(tail_limit(n - errors, n, delta)),
-            "estimate": errors / n,
-            "n": n,
+            "bound": sample.limit(wrong, delta),
+            "lower": 1.0 - sample.limit(~wrong, delta),
+            "estimate": float(sample.mean(wrong)),
+            "n": sample.size,
             "delta": delta,
-            "method": "Clopper-Pearson",
+            "method": "Chernoff, by groups" if sample.grouped else "Clopper-Pearson",
         }
 
     def _set_classes(self, classes):
@@ -448,9 +466,25 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             )
         self.classes_ = classes
 
+    def _check_groups(self, groups, X, X_cert):
+        """Return the rows' numbers of groups, or None where there are none."""
+        if groups is None:
+            return None
+        check_consistent_length(X, groups)
+        scheme = getattr(self, "scheme", "holdout")
+        if X_cert is not None or self.tail == "randomized" or scheme != "holdout":
+            raise ValueError(
+                "groups go with scheme='holdout', tail='exact' and no X_cert, of whose "
+                f"rows nothing says which belong together; got scheme={scheme!r}, "
+                f"tail={self.tail!r} and X_cert "
+                f"{'not given' if X_cert is None else 'given'}. "
+                "certificate(X_cal, y_cal, groups=...) certifies on fresh rows."
+            )
+        return code_groups(groups)
+
     def _certification_codes(self, y_cert):
         """Return the classes of certification rows, -1 for labels that are none."""
-        y_cert = column_or_1d(y_cert)
+        y_cert = check_labels(y_cert, "y_cert")
         codes = code_labels(y_cert, self.classes_)
         if len(codes) and (codes < 0).all():
             raise ValueError(
@@ -465,7 +499,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         self.prior_, self.posterior_ = evidence.prior, evidence.posterior
         self.empirical_risks_ = evidence.risks
         self.gibbs_risk_ = evidence.gibbs_risk
-        self.n_certification_ = evidence.n_rows
+        self.n_certification_ = evidence.n_units
         terms = evidence.terms(level)
         self.bound_terms_ = {"delta": level, **terms}
         risk, vote = evidence.risk_bound(level), evidence.vote_bound(level)
@@ -481,23 +515,22 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         )
         self._warn_of_weak_bounds()
 
-    def _set_trained(self, present, n_unseen, n_cert, n_rows, level):
+    def _set_trained(self, present, unseen_limit, n_rows):
         """Say which classes were there to be learnt, and how rare others are.
 
         Parameters
         ----------
         present : ndarray of int
             Codes of the classes that the training rows have.
-        n_unseen, n_cert : int
-            Certification rows of other classes than those that some part of the
-            training rows, drawn without them, has; and all certification rows.
+        unseen_limit : float
+            How often, at most, a row has another class than those of the rows that
+            train.
         n_rows : int
             Number of rows behind a share of the vote.
-        level : float
         """
         self.trained_classes_ = self.classes_[present]
         self._n_voting_rows_ = int(n_rows)
-        self.unseen_class_bound_ = float(tail_limit(n_unseen, n_cert, level))
+        self.unseen_class_bound_ = float(unseen_limit)
         if len(present) < len(self.classes_):
             unseen = np.delete(self.classes_, present).tolist()
             warn_user(
@@ -514,6 +547,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
 
     def _warn_of_weak_bounds(self):
         m = self.n_certification_
+        units = "groups" if self._evidence_.is_grouped else "rows"
         if not self.certified_:
             warn_user(
                 "refit=True trains on the certification rows, which voids the bounds; "
@@ -523,13 +557,13 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         elif self.risk_bound_ >= 1.0 or self.vote_bound_ >= 1.0:
             vacuous = "risk_bound_" if self.risk_bound_ >= 1.0 else "vote_bound_"
             warn_user(
-                f"{vacuous} is vacuous (1): {m} certification rows with a Gibbs risk "
-                f"of {self.gibbs_risk_:.2g} prove nothing at the level "
+                f"{vacuous} is vacuous (1): {m} certification {units} with a Gibbs "
+                f"risk of {self.gibbs_risk_:.2g} prove nothing at the level "
                 f"{self.bound_terms_['delta']:.3g}. More certification rows, a larger "
                 "delta, or a vote with the prior's weights help."
             )
         elif m < _FEW_ROWS:
             warn_user(
-                f"Only {m} certification rows: the bounds are far above the risk. A "
+                f"Only {m} certification {units}: the bounds are far above the risk. A "
                 "larger cert_size or more data help."
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from skbounds._base import SkboundsEstimator
 from skbounds._core import sequential as _core
 from skbounds.sequential._functions import _check_epsilon, check_sigma, is_number
 from skbounds.sequential._radius import beta
@@ -26,7 +26,7 @@ def excess(log_delta):
     return float(beta(1.0, log_delta))
 
 
-class BestArmTest(BaseEstimator):
+class BestArmTest(SkboundsEstimator):
     """Find the best of many arms, and test whether it is better than the control.
 
     Arm 0 is the control. Each round `ask` names the arms to be tried next and `tell`

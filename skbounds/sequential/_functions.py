@@ -11,6 +11,8 @@ from skbounds._core import sequential as _core
 from skbounds.sequential import _radius
 
 _LARGEST_COUNT = 1e15
+# Squares of it, and of what it is compared with, are doubles.
+_LEAST_SIGMA, _LARGEST_SIGMA = 1e-145, 1e145
 
 
 def is_number(value):
@@ -22,10 +24,11 @@ def is_number(value):
 
 def check_sigma(sigma):
     """Return the sub-Gaussian scale."""
-    if not is_number(sigma) or not 0.0 < sigma < np.inf:
+    if not is_number(sigma) or not _LEAST_SIGMA <= sigma <= _LARGEST_SIGMA:
         raise ValueError(
             "sigma, the sub-Gaussian scale of the rewards, must be a positive number "
-            "(1 for unit variance, 1/2 for rewards in [0, 1], (b - a)/2 for [a, b]); "
+            f"from {_LEAST_SIGMA:g} to {_LARGEST_SIGMA:g} (1 for unit variance, 1/2 "
+            "for rewards in [0, 1], (b - a)/2 for [a, b]); "
             f"got {sigma!r}."
         )
     return float(sigma)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from skbounds._base import SkboundsEstimator
 from skbounds.sequential._best_arm import BestArmTest, _is_count
 from skbounds.sequential._online_procedure import OnlineProcedure
 from skbounds.sequential._procedures import LORD, PROCEDURES
@@ -19,7 +20,7 @@ _ALL = 1.0 - 1e-12
 _DEFAULT = 0.05
 
 
-class MABFDR(BaseEstimator):
+class MABFDR(SkboundsEstimator):
     """Bandit experiments in a row, each at a level that an online procedure gives.
 
     `begin` opens an experiment at the level that the earlier decisions allow; the
@@ -34,9 +35,9 @@ class MABFDR(BaseEstimator):
     ----------
     procedure : LORD, LORDPrime, LORDPlusPlus or AlphaSpending, default=None
         The online procedure, of which a fresh clone is used. None is ``LORD(alpha)``.
-    alpha : float, default=0.05
-        The false discovery rate that is allowed; leave it if a procedure is given,
-        which has its own.
+    alpha : float, default=None
+        The false discovery rate that is allowed. None is that of the procedure, or 0.05
+        where none is given. With a procedure of another alpha it is an error.
     epsilon : float, default=0.0
         Improvement over the control that is asked for.
     sigma : float
@@ -89,7 +90,7 @@ class MABFDR(BaseEstimator):
     """
 
     def __init__(
-        self, procedure=None, *, alpha=0.05, epsilon=0.0, sigma, max_pulls,
+        self, procedure=None, *, alpha=None, epsilon=0.0, sigma, max_pulls,
         sampler="lucb", random_state=None,
     ):  # fmt: skip
         self.procedure = procedure
@@ -105,14 +106,14 @@ class MABFDR(BaseEstimator):
         if hasattr(self, "_procedure_"):
             return
         if self.procedure is None:
-            procedure = LORD(self.alpha)
+            procedure = LORD(_DEFAULT if self.alpha is None else self.alpha)
         elif not isinstance(self.procedure, OnlineProcedure):
             raise ValueError(
                 f"procedure must be one of {sorted(PROCEDURES)}; got "
                 f"{self.procedure!r}."
             )
         else:
-            if self.alpha not in (_DEFAULT, self.procedure.alpha):
+            if self.alpha not in (None, self.procedure.alpha):
                 raise ValueError(
                     f"procedure has alpha={self.procedure.alpha}, and alpha="
                     f"{self.alpha} is given as well; give the procedure's only."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from skbounds._base import SkboundsEstimator
 from skbounds.sequential._functions import is_number
 
 
@@ -17,7 +17,7 @@ def plain(value):
     return np.asarray(value).tolist()
 
 
-class OnlineProcedure(BaseEstimator):
+class OnlineProcedure(SkboundsEstimator):
     """What the procedures share.
 
     Subclasses have ``_begin()``, ``_level()`` and ``_record(rejected, level)``.

@@ -7,12 +7,14 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._labels import validate_labelled
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import check_sample_weight
+from skbounds._weights import class_factors
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._virtual import solve_virtual
 
@@ -36,10 +38,10 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
 
     def _validate_training(self, X, y, sample_weight):
         """Return rows of positive weight, their codes, weights and the classes."""
-        X, y = validate_data(
+        X, y = validate_labelled(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C"
         )
-        check_classification_targets(y)
+        check_magnitude(X, "X")
         weight = check_sample_weight(sample_weight, X)
         keep = weight > 0
         if not keep.all():
@@ -52,6 +54,9 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
                 f"{type(self).__name__} needs samples of at least 2 classes in the "
                 f"data, but the data contains only one class: {classes.tolist()[0]!r}."
             )
+        if self.class_weight is not None:
+            factors = class_factors(self.class_weight, classes, codes, weight)
+            weight = weight * factors[codes]
         return X, codes, weight, classes
 
     def _make_design(self, X, weight):

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 from sklearn.base import DensityMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._labels import declared_order
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     Integral,
     StrOptions,
     _fit_context,
     check_sample_weight,
 )
+
+# Counts from which the next term of Stirling's series is below rounding.
+_STIRLING = 64.0
 
 
 class BaseSMPDensity(DensityMixin, SkboundsEstimator):
@@ -81,8 +86,9 @@ class MultinomialSMP(_ColumnDensity):
     Parameters
     ----------
     categories : 'auto' or list of one array-like, default='auto'
-        Allowed values. 'auto' takes the observed ones; then the number of categories
-        depends on the sample and the bound is not a theorem.
+        Allowed values. 'auto' takes the categories that X declares (a categorical
+        column of pandas, an Enum of polars), and otherwise the observed ones; then
+        their number depends on the sample and the bound is not a theorem.
 
     Attributes
     ----------
@@ -99,7 +105,8 @@ class MultinomialSMP(_ColumnDensity):
         ``log((n + d) / (n + 1))``, in nats.
 
     bound_valid_ : bool
-        Whether the categories were fixed beforehand.
+        Whether the categories were fixed beforehand: given, or declared by X and not
+        all of them observed.
 
     n_features_in_ : int
         Number of features seen during fit: 1.
@@ -154,9 +161,12 @@ class MultinomialSMP(_ColumnDensity):
         self : object
             Fitted estimator.
         """
+        declared, _ = declared_order(X)
         X = self._validate_column(X, reset=True, dtype=None)
         weight = check_sample_weight(sample_weight, X)
-        if isinstance(self.categories, str):
+        if isinstance(self.categories, str) and declared is not None:
+            categories = np.unique(declared)
+        elif isinstance(self.categories, str):
             try:
                 categories = np.unique(X[weight > 0])
             except TypeError:
@@ -184,7 +194,10 @@ class MultinomialSMP(_ColumnDensity):
         self.counts_ = counts
         self.proba_ = (counts + 1.0) / (total + len(categories))
         self.excess_risk_bound_ = float(np.log((total + len(categories)) / (total + 1)))
-        self.bound_valid_ = not isinstance(self.categories, str)
+        # Categories that no row has were not taken from the rows.
+        self.bound_valid_ = not isinstance(self.categories, str) or bool(
+            declared is not None and (counts == 0.0).any()
+        )
         return self
 
     def score_samples(self, X):
@@ -343,6 +356,7 @@ class GaussianSMP(BaseSMPDensity):
             Fitted estimator.
         """
         X = validate_data(self, X, dtype=np.float64)
+        check_magnitude(X, "X")
         weight = check_sample_weight(sample_weight, X)
         n_features = X.shape[1]
         model = np.eye(n_features)
@@ -564,9 +578,29 @@ class PoissonSMP(_ColumnDensity):
     def _log_proba(self, k):
         n = self._n_
         m = (n * self.rate_ + k) / (n + 1)
-        return np.log(n / (n + 1)) + xlogy(k, m) - m - gammaln(k + 1)
+        return np.log(n / (n + 1)) + _log_poisson(k, m, n * (k - self.rate_) / (n + 1))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
+
+
+def _log_poisson(k, m, gap):
+    """Return the logarithm of m^k e^-m / k!, also where it is a difference of 1e15s.
+
+    Parameters
+    ----------
+    k, m : ndarray
+    gap : ndarray
+        k - m.
+    """
+    # ln k! = k ln k - k + ln(2 pi k) / 2 + 1 / (12 k) - ...
+    large = np.maximum(k, _STIRLING)
+    rest = (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / large**2) / large**2) / large
+    with np.errstate(invalid="ignore", divide="ignore"):
+        u = gap / m
+        deviance = m * (xlog1py(1.0 + u, u) - u)
+        plain = xlogy(k, m) - m - gammaln(k + 1)
+    expansion = -0.5 * np.log(2.0 * np.pi * large) - rest - deviance
+    return np.where(k < _STIRLING, plain, expansion)

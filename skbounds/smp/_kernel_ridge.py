@@ -9,6 +9,8 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._distances import CentredRows, check_spread, rbf
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -38,6 +40,10 @@ def _kernel_matrix(X, Y, params):
     kernel = params["kernel"]
     if callable(kernel):
         return pairwise_kernels(X, Y, metric=kernel, **(params["kernel_params"] or {}))
+    if kernel == "rbf":
+        gamma = 1.0 / X.shape[1] if params["gamma"] is None else params["gamma"]
+        fixed = CentredRows(Y)
+        return rbf(fixed.with_others(X), fixed, gamma)
     options = {name: params[name] for name in ("gamma", "degree", "coef0")}
     return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **options)
 
@@ -249,7 +255,13 @@ class KernelRidgeSMP(BaseSMPRegressor):
             K = X[used][:, used]
             K = K.toarray() if sparse.issparse(K) else K
         else:
+            check_spread(X)
             K = _kernel_matrix(X[used], X[used], self.get_params(deep=False))
+            if not np.isfinite(K).all():
+                raise ValueError(
+                    "The kernel gives NaN or infinite values on these rows: scale the "
+                    "features, or choose a smaller degree, coef0 or gamma."
+                )
         diagonal = K.diagonal().copy()
         e, Q = linalg.eigh(root[:, None] * K * root)
         # Rounding of a kernel computed in float32 is far below this.
@@ -291,6 +303,8 @@ class KernelRidgeSMP(BaseSMPRegressor):
 
     def _terms(self, X):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if self._params_["kernel"] != "rbf":
+            check_magnitude(X, "X")
         law, alpha, params = self._law_, self.alpha_, self._params_
         e, used = law["e"], law["used"]
         inverse = 1.0 / (e + alpha)

@@ -87,6 +87,11 @@ class SMPLogisticRegression(BaseSMPClassifier):
         training objective by its second-order expansion, keeps only the d x d factor
         and costs O(d^2) per predicted row.
 
+    class_weight : dict or 'balanced', default=None
+        Factors of the rows' weights per class, rescaled so that the weights keep their
+        sum. 'balanced': in inverse proportion to the weights of the classes. Predicted
+        are then the probabilities of a population with classes in these proportions.
+
     tol : float, default=1e-10
         Accuracy of the log-odds of the refits. Not used by 'one-step'.
 
@@ -121,7 +126,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
 
     bound_valid_ : bool
         Whether the conditions of Theorem 6 hold: two classes, ``C_ <= 1 / (2 R**2)``,
-        no unpenalised intercept, ``virtual_weight=1``.
+        no unpenalised intercept, ``virtual_weight=1``, no `class_weight`.
 
     excess_risk_bound_ : float
         Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
@@ -203,6 +208,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
         "virtual_weight": [Interval(Real, 0, 1, closed="both")],
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "method": [StrOptions({"exact", "one-step"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -220,6 +226,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
         virtual_weight=1.0,
         Cs=None,
         method="exact",
+        class_weight=None,
         tol=1e-10,
         max_iter=100,
         n_jobs=None,
@@ -232,6 +239,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
         self.virtual_weight = virtual_weight
         self.Cs = Cs
         self.method = method
+        self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -313,6 +321,7 @@ class SMPLogisticRegression(BaseSMPClassifier):
             and 1.0 / C >= 2.0 * radius2 * (1.0 - 1e-12)
             and (self.penalize_intercept or not self.fit_intercept)
             and self.virtual_weight == 1
+            and self.class_weight is None
         )
         return self
 

@@ -89,6 +89,11 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     intercept_scaling : float, default=1.0
         Value of the constant feature when ``penalize_intercept=True``.
 
+    class_weight : dict or 'balanced', default=None
+        Factors of the rows' weights per class, rescaled so that the weights keep their
+        sum. 'balanced': in inverse proportion to the weights of the classes. Predicted
+        are then the probabilities of a population with classes in these proportions.
+
     tol : float, default=1e-10
         Accuracy of the log-odds of exact virtual fits.
 
@@ -203,6 +208,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         "fit_intercept": ["boolean"],
         "penalize_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -221,6 +227,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         fit_intercept=True,
         penalize_intercept=False,
         intercept_scaling=1.0,
+        class_weight=None,
         tol=1e-10,
         max_iter=100,
         n_jobs=None,
@@ -235,6 +242,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
         self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs

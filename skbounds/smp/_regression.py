@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._gaussian import (
@@ -43,6 +44,8 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
             **options,
         )
         y = np.asarray(y, dtype=np.float64)
+        check_magnitude(X, "X")
+        check_magnitude(y, "y")
         weight = check_sample_weight(sample_weight, X)
         self._single_output_ = y.ndim == 1
         return X, y.reshape(len(y), -1), weight

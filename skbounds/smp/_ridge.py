@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -308,6 +309,7 @@ class RidgeSMP(BaseSMPRegressor):
 
     def _terms(self, X):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        check_magnitude(X, "X")
         if sparse.issparse(X):
             X = sparse.csr_array(X)
         law = self._law_

@@ -556,7 +556,7 @@ def test_evidence_of_blocks():
              "catoni_c": c, "counts": counts}
         )  # fmt: skip
     evidence = MixtureEvidence(blocks, 2, vote_is_posterior=True)
-    assert evidence.n_rows == 80
+    assert evidence.n_units == 80
     losses = [b["posterior"] @ b["risks"] for b in blocks]
     kls = [ref.kl_term(b["posterior"], b["prior"]) / 2 for b in blocks]
     weights, c = np.divide(n_rows, 160), [b["catoni_c"] for b in blocks]

@@ -343,7 +343,10 @@ def _by_leave_one_out(estimator, rows, losses, fit_params, fitted):
         exact = leave_one_out_unfitted(estimator, rows.table.X, rows.targets)
     if exact is None:
         if fitted is None:
-            fitted, n_fits = clone(estimator).fit(rows.table.X, rows.targets), 1
+            fitted, n_fits = (
+                clone(estimator).fit(rows.table.X, rows.targets_to_fit()),
+                1,
+            )
         question = Question(fitted, rows.table, rows.targets, rows.weight, wanted)
         exact = leave_one_out(question)
     if exact is None:

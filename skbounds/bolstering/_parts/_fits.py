@@ -68,7 +68,7 @@ def fit_parts(estimator, rows, plan, losses, fit_params, *, keep=False) -> HeldO
         # The parameters are the same in all fits: they are checked in the first.
         with config_context(skip_parameter_validation=j > 0):
             fitted = clone(estimator).fit(
-                table.take(train), targets[train], **fit_params(train)
+                table.take(train), rows.targets_to_fit(train), **fit_params(train)
             )
             X = table.take(test)
             responses = {name: respond(fitted, X, name) for name in names}

@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.pipeline import Pipeline
 
+from skbounds._labels import code_labels
 from skbounds.bolstering._estimators import final_step, is_fitted
 from skbounds.bolstering._smoothed._smoothing import Law
 
@@ -65,7 +66,7 @@ def predictive_law(estimator, rows, posterior):
     """
     X, y = rows.table.X, rows.matrix
     if posterior is not None:
-        return _own_law(fitted(posterior, X, rows.targets), X, y)
+        return _own_law(fitted(posterior, X, rows.targets_to_fit()), X, y)
     if _gives_deviations(estimator):
         return _own_law(estimator, X, y)
     _, last = final_step(estimator)
@@ -87,7 +88,7 @@ def predictive_probabilities(estimator, rows, posterior=None):
     """Return P(class | row), shape (n, n_classes), columns as in ``rows.classes``."""
     model = estimator
     if posterior is not None:
-        model = fitted(posterior, rows.table.X, rows.targets)
+        model = fitted(posterior, rows.table.X, rows.targets_to_fit())
     if not hasattr(model, "predict_proba"):
         raise ValueError(
             f"{type(model).__name__} has no predict_proba: give a posterior that does."
@@ -99,8 +100,7 @@ def predictive_probabilities(estimator, rows, posterior=None):
             f"the posterior knows the classes {known!r}, and y has "
             f"{rows.classes.tolist()!r}."
         )
-    columns = np.searchsorted(model.classes_, rows.classes)
-    return shares[:, columns]
+    return shares[:, code_labels(rows.classes, model.classes_)]
 
 
 def fitted(model, X, y):

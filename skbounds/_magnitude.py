@@ -1,0 +1,33 @@
+"""Limits of the sizes of numbers, within which squares and sums of them are finite."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import issparse
+
+# Squares of entries, summed over millions of them, are finite below the first, and more
+# than rounding above the second.
+LARGEST, SMALLEST = 1e145, 1e-145
+
+
+def check_magnitude(values, name, *, limit=LARGEST) -> None:
+    """Refuse what is not finite, or too large to compute with.
+
+    Parameters
+    ----------
+    values : {ndarray, sparse matrix}
+    name : str
+        For the message.
+    limit : float
+    """
+    values = values.data if issparse(values) else values
+    # Two passes instead of a copy of absolute values.
+    top = float(values.max(initial=0.0))
+    largest = max(top, -float(values.min(initial=0.0)))
+    if not (largest < limit and top == top):
+        what = "NaN or infinity" if not np.isfinite(largest) else f"{largest:.3g}"
+        raise ValueError(
+            f"{name} contains {what}; entries must be below {limit:g} in absolute "
+            "value. Divide by a constant, or leave out values that stand for missing "
+            "ones."
+        )
