@@ -39,7 +39,7 @@ def refuse_missing(labels, name="y") -> None:
         )
 
 
-def check_labels(y, name="y", *, warn=False) -> np.ndarray:
+def check_labels(y, name="y", *, warn=False, known=False) -> np.ndarray:
     """Return labels as an array of shape (n,), none of them missing.
 
     Parameters
@@ -50,15 +50,20 @@ def check_labels(y, name="y", *, warn=False) -> np.ndarray:
         For messages.
     warn : bool, default=False
         Whether to warn if y is one column of a matrix, as scikit-learn does.
+    known : bool, default=False
+        Whether the classes are known: anything else is a label that is none of them.
     """
     if is_frame(y):
         # A dataframe's only column is no accident.
         y, warn = only_column(y), False
+    if isinstance(y, (list, tuple)) and any(map(is_missing, y)):
+        # NumPy would make a text of a NaN among texts.
+        y = np.array(y, dtype=object)
     # NumPy keeps the numbers of nullable columns whole; scikit-learn does not.
     labels = y if hasattr(y, "tocsr") else np.asarray(y)
     labels = column_or_1d(labels, warn=warn)
     refuse_missing(labels, name)
-    if labels.dtype.kind not in "iubU":
+    if not known and labels.dtype.kind not in "iubU":
         # Whole numbers and text are labels for sure.
         check_classification_targets(labels)
     return labels

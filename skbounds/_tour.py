@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+_MANY_CLASSES = 10
+
 
 @dataclass(frozen=True)
 class Task:
@@ -99,28 +101,33 @@ def entries() -> list[Entry]:
 def timed_fit(estimator, task: Task):
     """Return the estimator fitted on the training part, and the seconds it took.
 
-    The better of two fits: the first may meet cold caches.
+    The better of two fits, if they are quick: the first may meet cold caches.
     """
     seconds = np.inf
     for _ in range(2):
         start = time.perf_counter()
         estimator.fit(task.X_train, task.y_train)
         seconds = min(seconds, time.perf_counter() - start)
+        if seconds > 1.0:
+            break
     return estimator, seconds
 
 
-def logistic_regression_cv():
+def logistic_regression_cv(task: Task):
     """Return scikit-learn's tuned logistic regression, scored by the log loss.
 
-    With the options that silence the deprecations of scikit-learn 1.9.
+    With the options that silence the deprecations of scikit-learn 1.9. For many classes
+    with fewer fits: 50 of them take a minute.
     """
+    many = len(np.unique(task.y_train)) > _MANY_CLASSES
+    size = {"Cs": 5, "cv": 3} if many else {"Cs": 10, "cv": 5}
     from sklearn.linear_model import LogisticRegressionCV
 
     options = {}
     if "use_legacy_attributes" in LogisticRegressionCV().get_params():
         options = {"use_legacy_attributes": False, "l1_ratios": (0.0,)}
     return LogisticRegressionCV(
-        Cs=10, cv=5, scoring="neg_log_loss", max_iter=1000, **options
+        **size, scoring="neg_log_loss", max_iter=1000, **options
     )
 
 

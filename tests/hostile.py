@@ -590,12 +590,6 @@ RULES = {
 KNOWN_FAILURES: dict = {
     ("BaumWelchHMM", "bad row"): ("hmm", "one row takes a state for itself"),
     ("BaumWelchHMM", "sentinel"): ("hmm", "one row takes a state for itself"),
-    ("EarlyStoppedKernelBoost", "sentinel"): (
-        "kernel_boost", "distances lose their digits: 'not positive semidefinite'",
-    ),
-    ("EarlyStoppedKernelBoostClassifier", "sentinel"): (
-        "kernel_boost", "distances lose their digits: 'not positive semidefinite'",
-    ),
     ("EarlyStoppedKernelBoost", "odd columns"): (
         "kernel_boost", "one width for all features: a column of numbers decides",
     ),
@@ -619,12 +613,6 @@ KNOWN_FAILURES: dict = {
     ),
     ("SMPLogisticRegressionCV", "copies"): (
         "smp", "leave-one-out leaves copies in: penalties too small",
-    ),
-    ("PACBayesSVMEnsemble", "copies"): (
-        "pac_bayes", "certification rows are copies of training rows, in silence",
-    ),
-    ("PACBayesEnsembleClassifier", "copies"): (
-        "pac_bayes", "certification rows are copies of training rows, in silence",
     ),
 }  # fmt: skip
 

@@ -156,7 +156,10 @@ def test_separators_and_rare_classes(tmp_path, monkeypatch, capsys):
     path.write_text("\n".join([*lines, "1;2;w"]))
     assert main(["--data", str(path), "--target", "kind", "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
-    assert numbers["notes"] == ["Left out 1 rows of 1 classes with fewer than 5 rows."]
+    assert numbers["notes"] == [
+        "Read semicolon.csv with separator semicolon, decimal point, encoding utf-8.",
+        "Left out 1 rows of 1 classes with fewer than 5 rows.",
+    ]
     constant = write_csv(tmp_path / "c.csv", ["x", "y"], [[i, 3] for i in range(30)])
     assert main(["--data", constant, "--target", "y", "--task", "regression"]) == 2
     assert "only one value" in capsys.readouterr().err

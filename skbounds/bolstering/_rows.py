@@ -85,10 +85,11 @@ class Rows:
         self.table = Table(X, categorical_features, moved=moved)
         self.codes = self.classes = self.matrix = None
         if classification:
-            if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            shape = np.asarray(y).shape
+            if len(shape) == 2 and shape[1] > 1:
                 raise ValueError(
                     "y of a classifier must be of shape (n_samples,); got shape "
-                    f"{np.shape(y)}: multi-output is for regression."
+                    f"{shape}: multi-output is for regression."
                 )
             self.targets = check_labels(y)
             self._to_fit = labels_to_fit(y, self.targets)

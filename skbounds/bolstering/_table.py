@@ -11,7 +11,14 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from skbounds._base import warn_user
 from skbounds._copies import copy_ids, count_values
-from skbounds._frames import column, column_names, is_frame, is_number, is_table
+from skbounds._frames import (
+    column,
+    column_names,
+    is_frame,
+    is_number,
+    is_table,
+    with_columns,
+)
 from skbounds._sklearn_compat import num_samples, safe_indexing
 
 # Values a numeric feature needs to look continuous.
@@ -263,19 +270,7 @@ class Table:
                 result = self.X[rows].astype(np.float64)
             result[:, numbers] = values
             return result
-        frame = safe_indexing(self.X, rows)
-        if hasattr(frame, "with_columns"):
-            series = type(frame.to_series(0))
-            return frame.with_columns(
-                [
-                    series(frame.columns[number], values[:, k])
-                    for k, number in enumerate(numbers)
-                ]
-            )
-        frame = frame.copy()
-        for k, number in enumerate(numbers):
-            frame.isetitem(number, values[:, k])
-        return frame
+        return with_columns(safe_indexing(self.X, rows), numbers, values)
 
 
 def is_plain(array, n_dimensions):

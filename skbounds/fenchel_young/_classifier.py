@@ -102,6 +102,8 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         Bayes weights of the experts; only for the mixture.
     n_samples_seen_ : int
         Rows that the accounts cover.
+    sum_of_weights_ : float
+        Sum of the weights of all rows that were learnt.
     cumulative_loss_ : float
         Mistakes of the plays.
     expected_cumulative_loss_ : float
@@ -113,7 +115,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         other learners with the logistic loss; for sparsemax what makes a positive
         surrogate gap.
     feature_norm_ : float
-        Row norm that bounds are stated for.
+        Row norm, times the root of the row's weight, that bounds are stated for.
     bound_valid_ : bool
         Whether the conditions of the regret bound hold for the rows so far: no row
         longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.

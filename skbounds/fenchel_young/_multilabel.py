@@ -102,6 +102,8 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         Bayes weights of the experts, label by label; only for the mixture.
     n_samples_seen_ : int
         Rows that the accounts cover.
+    sum_of_weights_ : float
+        Sum of the weights of all rows that were learnt.
     cumulative_loss_ : float
         Shares of wrong labels in the plays, summed.
     expected_cumulative_loss_ : float
@@ -111,7 +113,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     loss_scale_ : float
         1, or what makes a positive surrogate gap where there are few labels.
     feature_norm_ : float
-        Row norm that bounds are stated for.
+        Row norm, times the root of the row's weight, that bounds are stated for.
     bound_valid_ : bool
         Whether the conditions of the regret bound hold for the rows so far: no row
         longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.

@@ -25,6 +25,7 @@ from skbounds._base import (
 )
 from skbounds._blocks import row_blocks
 from skbounds._core import fenchel_young as _core
+from skbounds._magnitude import SMALLEST
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._accounts import RegretAccounts
@@ -357,6 +358,12 @@ class FenchelYoungOnline(
         padded = width + 1
         if learner == "mixture":
             padded = -(-(width + 2) // 16) * 16
+        largest = float(abs(X).max()) if X.shape[0] and X.shape[1] else 0.0
+        if 0.0 < largest < SMALLEST:
+            raise ValueError(
+                f"X has no entry above {largest:.3g}, and squares vanish below "
+                f"{SMALLEST:g}. Multiply by a constant."
+            )
         self._sparse_ = sp.issparse(X)
         scaled = learner in ("mixture", "dual") and params["feature_scaling"] == "auto"
         dense_map = scaled and not self._sparse_

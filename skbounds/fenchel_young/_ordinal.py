@@ -89,6 +89,8 @@ class FenchelYoungOnlineOrdinalClassifier(
         Their intercepts.
     n_samples_seen_ : int
         Rows that the accounts cover.
+    sum_of_weights_ : float
+        Sum of the weights of all rows that were learnt.
     cumulative_loss_ : float
         Absolute errors of the plays, in units of n_classes - 1 levels, summed.
     expected_cumulative_loss_ : float
@@ -98,7 +100,7 @@ class FenchelYoungOnlineOrdinalClassifier(
     loss_scale_ : float
         1, or what makes a positive surrogate gap where there are few classes.
     feature_norm_ : float
-        Row norm that bounds are stated for.
+        Row norm, times the root of the row's weight, that bounds are stated for.
     bound_valid_ : bool
         Whether the conditions of the regret bound hold for the rows so far: no row
         longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.

@@ -305,7 +305,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             **self._accepts(),
         )  # fmt: skip
         X = self._check_training(X)
-        check_magnitude(np.asarray(y), "y")
+        check_magnitude(np.asarray(y), "y", limit=_LARGEST_TARGET)
         X, y, weight, kept = self._keep(X, y, sample_weight)
         if self.stopping == "loo":
             if (weight != 1.0).any():
@@ -611,6 +611,10 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             "df": path.df,
             "train_loss": column(0.5 * path.rss),
         }
+
+
+# Squares of targets, summed over the rows, are doubles.
+_LARGEST_TARGET = 1e151
 
 
 @dataclass(frozen=True)

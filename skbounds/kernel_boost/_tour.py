@@ -83,7 +83,7 @@ def _classifier(task):
 def _run_classification(task: Task) -> Result:
     n_landmarks = min(100, len(task.y_train))
     peer = make_pipeline(
-        Nystroem(n_components=n_landmarks, random_state=0), logistic_regression_cv()
+        Nystroem(n_components=n_landmarks, random_state=0), logistic_regression_cv(task)
     )
     models = {
         "EarlyStoppedKernelBoostClassifier": _classifier(task),

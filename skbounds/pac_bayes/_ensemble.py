@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from skbounds._base import fit_from_scratch, warn_user
-from skbounds._frames import is_frame, is_table
+from skbounds._frames import is_frame, is_table, is_vector
 from skbounds._labels import check_labels, code_labels, labels_to_fit
 from skbounds._sklearn_compat import (
     Integral,
@@ -445,8 +445,7 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
         """Return rows as the members take them; their columns are as before."""
         # Dataframes, whose columns may be of any kind, texts and images are for the
         # members to check; numbers in one row are nobody's.
-        numbers = np.ndim(X) == 1 and np.asarray(X).dtype.kind in "biufc"
-        if (is_table(X) and not is_frame(X)) or numbers or np.ndim(X) == 0:
+        if (is_table(X) and not is_frame(X)) or is_vector(X):
             inputs = get_tags(self).input_tags
             X = check_array(
                 X,

@@ -160,7 +160,7 @@ class VoteMonitor:
         self : object
             The monitor.
         """
-        y = check_labels(y)
+        y = check_labels(y, known=True)
         predicted = self.ensemble.predict(X)
         if y.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape}; got {y.shape}.")

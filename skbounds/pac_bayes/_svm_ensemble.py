@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._distances import check_spread
@@ -516,21 +517,22 @@ class PACBayesSVMEnsemble(CertifiedVote):
                 f"scheme={self.scheme!r} certifies on rows of X itself; X_cert goes "
                 "with scheme='holdout'."
             )
-        X_cert, y_cert = validate_labelled(
+        codes = self._certification_codes(y_cert)
+        X_cert = validate_data(
             self,
             X_cert,
-            y_cert,
             accept_sparse="csr",
             dtype=np.float64,
             order="C",
             reset=False,
         )
+        check_consistent_length(X_cert, codes)
         if self.refit and self.kernel == "precomputed":
             raise ValueError(
                 "refit=True needs the kernel matrix of all rows; with "
                 "kernel='precomputed' it cannot be had from X and X_cert."
             )
-        return X_cert, self._certification_codes(y_cert)
+        return X_cert, codes
 
     def _check_scheme(self):
         """Refuse parameters that a scheme does not go with."""

@@ -241,7 +241,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         X = self._check_rows(X)
         voters = np.flatnonzero(self.posterior_)
         weights = self.posterior_[voters]
-        y = check_labels(y)
+        y = check_labels(y, known=True)
         check_consistent_length(X, y)
         truth = code_labels(y, self.classes_)
         wrong = self._member_codes(X, voters) != truth[:, None]
@@ -433,7 +433,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             ``"n"``: number of rows, or of groups; ``"delta"``, ``"method"``.
         """
         delta = check_delta(self.delta if delta is None else delta)
-        y_cal = check_labels(y_cal, "y_cal")
+        y_cal = check_labels(y_cal, "y_cal", known=True)
         predicted = self.predict(X_cal)
         if not np.isin(y_cal, self.classes_).any():
             raise ValueError(
@@ -484,7 +484,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
 
     def _certification_codes(self, y_cert):
         """Return the classes of certification rows, -1 for labels that are none."""
-        y_cert = check_labels(y_cert, "y_cert")
+        y_cert = check_labels(y_cert, "y_cert", known=True)
         codes = code_labels(y_cert, self.classes_)
         if len(codes) and (codes < 0).all():
             raise ValueError(

@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._labels import validate_labelled
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import LARGEST, check_magnitude
 from skbounds._sklearn_compat import check_sample_weight
 from skbounds._weights import class_factors
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._virtual import solve_virtual
 
-_LARGEST = 1e60
+# So many times as far away as the training rows nothing changes any more.
+_FAR = 1e60
 
 
 def _is_binary(estimator):
@@ -42,6 +43,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C"
         )
         check_magnitude(X, "X")
+        values = X.data if sparse.issparse(X) else X
+        self._extent_ = max(1.0, float(np.abs(values).max(initial=0.0)))
         weight = check_sample_weight(sample_weight, X)
         keep = weight > 0
         if not keep.all():
@@ -103,9 +106,10 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
             X = sparse.csr_array(X)
         else:
             # Leverages beyond the range of doubles: the limit is reached long before.
+            limit = min(_FAR * self._extent_, LARGEST)
             largest = np.abs(X).max(axis=1, initial=0.0, keepdims=True)
-            if np.any(largest > _LARGEST):
-                X = X * (_LARGEST / np.maximum(largest, _LARGEST))
+            if np.any(largest > limit):
+                X = X * (limit / np.maximum(largest, limit))
         design = Design(**self._design_)
         width = 3 * (X.shape[1] + design.n_coordinates) + self._doubles_per_row()
         parts = [

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._distances import CentredRows, check_spread, rbf
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import LARGEST, check_magnitude
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -257,10 +257,11 @@ class KernelRidgeSMP(BaseSMPRegressor):
         else:
             check_spread(X)
             K = _kernel_matrix(X[used], X[used], self.get_params(deep=False))
-            if not np.isfinite(K).all():
+            if not np.abs(K).max(initial=0.0) < LARGEST:
                 raise ValueError(
-                    "The kernel gives NaN or infinite values on these rows: scale the "
-                    "features, or choose a smaller degree, coef0 or gamma."
+                    "The kernel gives NaN, or values too large to compute with, on "
+                    "these rows: scale the features, or choose a smaller degree, coef0 "
+                    "or gamma."
                 )
         diagonal = K.diagonal().copy()
         e, Q = linalg.eigh(root[:, None] * K * root)

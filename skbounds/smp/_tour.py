@@ -21,7 +21,7 @@ def _run_classification(task: Task) -> Result:
     models = {
         "SMPLogisticRegressionCV": SMPLogisticRegressionCV(),
         "SMPLogisticRegression": SMPLogisticRegression(),
-        "LogisticRegressionCV": logistic_regression_cv(),
+        "LogisticRegressionCV": logistic_regression_cv(task),
     }
     rows, fitted = [], {}
     labels = np.unique(task.y_train)

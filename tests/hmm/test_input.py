@@ -123,18 +123,25 @@ def test_wrong_number_of_labels():
         refused(make(), X, ".", sequence_id=ids)
 
 
+@pytest.mark.parametrize("label", [None, float("nan"), np.datetime64("NaT")])
+def test_missing_labels(label):
+    """One error for all that is missing; a row belongs to some sequence."""
+    ids = np.array([label if i == 12 else "a" for i in range(30)], dtype=object)
+    with pytest.raises(ValueError, match="sequence_id contains NaN, None or"):
+        make("free").fit(data(), sequence_id=ids)
+
+
 @pytest.mark.parametrize(
     "labels",
     [
         [3, -1, 2],
         ["z", "a", "m"],
         [0.5, -2.5, 1e9],
-        np.array(["z", None, "m"], dtype=object),
         np.array([1, "a", 2.5], dtype=object),
         np.array(["2020-01-03", "2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
         [True, False],
     ],
-    ids=["integers", "strings", "floats", "none", "mixed", "dates", "booleans"],
+    ids=["integers", "strings", "floats", "mixed", "dates", "booleans"],
 )
 @structures
 def test_any_labels(structure, labels):

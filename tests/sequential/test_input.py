@@ -109,6 +109,31 @@ def test_sigma_is_no_guess():
         lil_radius(10, 0.1)
 
 
+@pytest.mark.parametrize("sigma", [1e-163, 0.0, -1.0, np.inf, np.nan, 1e160])
+def test_scales_whose_squares_are_no_numbers(sigma):
+    """p-values of 0 came of them."""
+    for make in (
+        lambda: BestArmTest(4, sigma=sigma, max_pulls=100).ask(),
+        lambda: lil_radius(10, 0.1, sigma=sigma),
+    ):
+        with pytest.raises(ValueError, match="sigma, the sub-Gaussian scale"):
+            make()
+    test = BestArmTest(2, sigma=1e-140, max_pulls=100, random_state=0)
+    test.run(lambda arm, size, rng: 1e-140 * rng.normal(size=size))
+    assert 0.0 < test.p_value_ <= 1.0
+
+
+def test_one_alpha_of_a_study():
+    """A procedure has its own; another one is an error, also the default's number."""
+    options = {"sigma": 1.0, "max_pulls": 100}
+    with pytest.raises(ValueError, match=r"procedure has alpha=0\.2, and alpha=0\.05"):
+        _ = MABFDR(LORD(0.2), alpha=0.05, **options).next_level_
+    plain = MABFDR(LORD(0.2), **options)
+    assert plain.next_level_ == MABFDR(LORD(0.2), alpha=0.2, **options).next_level_
+    assert plain.next_level_ == MABFDR(alpha=0.2, **options).next_level_
+    assert MABFDR(**options).next_level_ == MABFDR(alpha=0.05, **options).next_level_
+
+
 def test_rewards_that_nobody_asked_for():
     test = BestArmTest(3, sigma=0.5, max_pulls=100)
     before = dump(test)

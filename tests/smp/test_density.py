@@ -479,3 +479,62 @@ def test_missing_categories_are_refused():
     """None among strings cannot be sorted."""
     with pytest.raises(ValueError, match="values of one kind"):
         MultinomialSMP().fit(np.array([["a"], [None]], dtype=object))
+
+
+# ------------------------------------------------ input as people have it
+
+
+def exact_log_poisson(k, m):
+    """Return ln(m^k e^-m / k!) with fifty digits, m a fraction."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        k, m = Decimal(k), Decimal(m.numerator) / Decimal(m.denominator)
+        if k < 50:
+            factorial = sum((Decimal(i).ln() for i in range(1, int(k) + 1)), Decimal(0))
+        else:
+            pi = Decimal("3.14159265358979323846264338327950288419716939937510582097")
+            terms = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188)]
+            factorial = k * k.ln() - k + (2 * pi * k).ln() / 2
+            for i, (up, down) in enumerate(terms):
+                factorial += Decimal(up) / Decimal(down) / k ** (2 * i + 1)
+        return float(k * m.ln() - m - factorial) if k else float(-m)
+
+
+@pytest.mark.parametrize("scale", [0, 10, 60, 70, 10**3, 10**6, 10**9, 10**13, 10**15])
+def test_counts_of_any_size_keep_their_digits(scale):
+    """Differences of numbers of the size of k ln k are taken by hand."""
+    from fractions import Fraction
+
+    root = int(scale**0.5)
+    sample = [max(0, scale + root * j) for j in (-1, 0, 1, 2)]
+    density = PoissonSMP().fit(np.reshape(sample, (-1, 1)).astype(float))
+    for k in {0, scale, max(0, scale - 3 * root), scale + 5 * root}:
+        m = Fraction(sum(sample) + k, 5)
+        expected = np.log(0.8) + exact_log_poisson(k, m)
+        found = density.score_samples([[float(k)]])[0]
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_declared_categories_are_the_categories():
+    """[.5, .33, .17] and not [.6, .4]; a theorem where some have not been seen."""
+    pd = pytest.importorskip("pandas", reason="test extra not installed")
+    pl = pytest.importorskip("polars", reason="test extra not installed")
+    values = ["a", "a", "b"]
+    kinds = [
+        pd.Series(pd.Categorical(values, categories=["c", "b", "a"])),
+        pd.DataFrame({"x": pd.Categorical(values, categories=["a", "b", "c"])}),
+        pl.DataFrame({"x": pl.Series(values, dtype=pl.Enum(["a", "b", "c"]))}),
+    ]
+    for X in kinds:
+        density = MultinomialSMP().fit(X)
+        assert density.categories_[0].tolist() == ["a", "b", "c"]
+        assert_allclose(density.proba_, [1 / 2, 1 / 3, 1 / 6])
+        assert density.bound_valid_
+        assert_allclose(density.score_samples(X)[:1], np.log(0.5))
+    inferred = MultinomialSMP().fit(pd.Series(values, dtype="category"))
+    assert_allclose(inferred.proba_, [0.6, 0.4])
+    assert not inferred.bound_valid_
+    given = MultinomialSMP(categories=[["a", "b", "z"]]).fit(kinds[0])
+    assert given.categories_[0].tolist() == ["a", "b", "z"]

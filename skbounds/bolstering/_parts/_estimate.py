@@ -243,6 +243,12 @@ def _try_in_turn(rows, options, schemes, attempt):
             return attempt(plan, wanted)
         except Exception as error:
             first = first or error
+    smallest = int((~plan.out).sum(axis=1).min())
+    first.add_note(
+        f"With method='auto' the estimator is fitted on parts of the "
+        f"{rows.table.n_rows} rows, the last time on {smallest}: fewer than all may be "
+        "too few for its parameters (n_neighbors, or folds of its own)."
+    )
     raise first
 
 

@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
+from skbounds._frames import to_array
 from skbounds._sklearn_compat import neighbors_data
 from skbounds.bolstering._estimators import final_step
 from skbounds.bolstering._question import Question
@@ -89,7 +90,7 @@ def leave_one_out(question):
     if kind is KNeighborsRegressor:
         return _of_neighbors(question)
     y = targets.reshape(len(targets), -1)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    values = to_array(X)
     if issparse(values):
         return None
     known = None
@@ -374,7 +375,7 @@ def _of_neighbors(question):
 def _was_fitted_on(estimator, X, targets):
     """Tell whether nearest neighbours were fitted on these rows, in this order."""
     rows, known = neighbors_data(estimator)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    values = to_array(X)
     return (
         isinstance(rows, np.ndarray)
         and np.array_equal(rows, values)

@@ -35,6 +35,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR, NuSVR
 from sklearn.tree import BaseDecisionTree
 
+from skbounds._frames import to_array
 from skbounds.bolstering._estimators import final_step
 
 _AFFINE = (StandardScaler, MaxAbsScaler, RobustScaler, PCA, SelectorMixin)
@@ -213,7 +214,7 @@ def agrees(model, question, moved):
     at_rows = question.at_rows["predict"]
     at_moved = question.ask(moved, moved=True)
     for rows, theirs in ((question.table.X, at_rows), (moved, at_moved)):
-        X = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
+        X = to_array(rows)
         ours = model(X if issparse(X) else np.asarray(X, dtype=np.float64))
         size = np.abs(ours).max()
         if question.classes is not None:
@@ -235,7 +236,7 @@ def _walk(steps, table):
     n_columns = table.n_columns
     affine = Affine(np.eye(n_columns), np.zeros(n_columns))
     powers, after = None, None
-    X = table.X.to_numpy() if table.is_frame else table.X
+    X = to_array(table.X)
     rows = np.asarray(X, dtype=np.float64)
     if not np.isfinite(rows).all():
         return None, None, None
@@ -277,8 +278,7 @@ def _probe(step, center, spread):
         # Its columns are in order, and need no names here.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         values = step.transform(points)
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    values = to_array(values)
     if issparse(values):
         values = values.toarray()
     matrix = ((values[1:] - values[0]) / spread[:, None]).T

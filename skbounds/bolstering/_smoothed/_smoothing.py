@@ -9,6 +9,7 @@ from scipy.special import ndtr
 from scipy.stats import t as student
 
 from skbounds._blocks import row_blocks
+from skbounds._frames import to_array
 from skbounds.bolstering._estimators import final_step
 from skbounds.bolstering._smoothed import _closed
 from skbounds.bolstering._smoothed._kernels import Kernels
@@ -341,8 +342,7 @@ def _verified(question, motion, model):
 
 
 def _dense(table):
-    X = table.X.to_numpy() if table.is_frame else table.X
-    return np.asarray(X, dtype=np.float64)
+    return np.asarray(to_array(table.X), dtype=np.float64)
 
 
 def _columns(motion):
