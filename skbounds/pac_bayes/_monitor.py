@@ -119,8 +119,7 @@ class VoteMonitor:
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from skbounds._labels import check_labels
-    from skbounds.pac_bayes import PACBayesSVMEnsemble
+    >>> from skbounds.pac_bayes import PACBayesSVMEnsemble
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = PACBayesSVMEnsemble(standardize=True, random_state=0)
     >>> watch = clf.fit(X[:400], y[:400]).monitor(alpha=0.05)
