@@ -146,10 +146,12 @@ template <class T> class StreamBinding {
                   double mu, double step, double scale, double norm_limit, double diameter,
                   double gradient_limit, double share, double clip, index n_outputs,
                   Array2<T> table, Array2<double> average, Array2<double> gradient,
-                  Array1<double> mean, Array1<double> square, Array2<double> weights,
-                  Array1<double> rates, Array1<double> scalars)
+                  Array1<double> mean, Array1<double> square, Array2<double> robust,
+                  Array2<double> weights, Array2<double> gradients,
+                  Array2<double> accounts, Array1<double> rates, Array1<double> scalars)
         : table_(table), average_(average), gradient_(gradient), mean_(mean),
-          square_(square), weights_(weights), rates_(rates), scalars_(scalars),
+          square_(square), robust_(robust), weights_(weights), gradients_(gradients),
+          accounts_(accounts), rates_(rates), scalars_(scalars),
           structure_(check_loss(loss, n_outputs)) {
         s_.settings = {learner, loss,       decoding, scaling,        intercept, mu,   step,
                        scale,   norm_limit, diameter, gradient_limit, share,     clip};
@@ -158,7 +160,10 @@ template <class T> class StreamBinding {
         s_.gradient = view(gradient);
         s_.mean = view(mean);
         s_.square = view(square);
+        s_.robust = view(robust);
         s_.weights = view(weights);
+        s_.gradients = view(gradients);
+        s_.accounts = view(accounts);
         s_.rates = view(rates);
         s_.scalars = view(scalars);
         s_.n_outputs = n_outputs;
@@ -168,7 +173,8 @@ template <class T> class StreamBinding {
         const index width = n_outputs * (n_experts > 0 ? n_experts : 1);
         fixed_ = std::make_unique<Scratch>(
             pieces(3, columns) + pieces(3, width) + pieces(2, n_outputs) +
-            pieces(1, s_.weights.rows * n_experts) + pieces(1, s_.n_targets) +
+            pieces(1, s_.weights.rows * n_experts) + pieces(2, s_.n_targets) +
+            pieces(1, n_experts + 1) +
             row_bytes(structure_, n_outputs));
         Memory memory = fixed_->memory();
         s_.out = take<T>(memory, columns);
@@ -182,6 +188,8 @@ template <class T> class StreamBinding {
         s_.means = take<double>(memory, n_outputs);
         s_.chance = take<double>(memory, s_.weights.rows * n_experts);
         s_.play = take<Target>(memory, s_.n_targets);
+        s_.vertex = take<Target>(memory, s_.n_targets);
+        s_.energies = take<double>(memory, n_experts + 1);
         for (index k = 0; k < s_.n_targets; ++k) s_.play[k] = 0;
         s_.memory = memory;
     }
@@ -193,9 +201,15 @@ template <class T> class StreamBinding {
         const Mat<const T> rows = view(X);
         require(rows.cols + s_.settings.intercept == s_.table.rows,
                 "X: wrong number of columns");
-        require(s_.settings.scaling != STANDARDIZE ||
+        const int scaling = s_.settings.scaling;
+        require(scaling == RAW || scaling == STANDARDIZE || scaling == ROBUST,
+                "scaling: not for dense rows");
+        require(scaling == RAW ||
                     (s_.mean.size == rows.cols && s_.square.size == rows.cols),
                 "mean, square: wrong length");
+        require(scaling != ROBUST ||
+                    (s_.robust.rows == N_ROBUST && s_.robust.cols == rows.cols),
+                "robust: wrong shape");
         const Draws draws = check(rows.rows, targets, uniforms, plays, log, weights);
         reserve(rows.cols);
         run([&](Pulse &pulse) { kernels().dense(s_, rows, draws, pulse); });
@@ -210,9 +224,8 @@ template <class T> class StreamBinding {
         const index n = X.indptr.size - 1;
         require(n >= 0, "indptr: empty");
         require(X.data.size == X.indices.size, "data, indices: lengths differ");
-        require(s_.settings.scaling != FIRST_MAGNITUDE ||
-                    s_.table.cols > s_.n_outputs * (s_.rates.size > 0 ? s_.rates.size : 1),
-                "table: too narrow");
+        const int scaling = s_.settings.scaling;
+        require(scaling == RAW || s_.table.cols > magnitude_column(s_), "table: too narrow");
         index longest = 0, before = X.indptr[0];
         require(before >= 0 && X.indptr[n] <= X.data.size, "indptr: beyond the data");
         bool good = true;
@@ -268,8 +281,13 @@ template <class T> class StreamBinding {
             require(n_experts > 0 && s_.weights.rows == groups &&
                         s_.weights.cols == n_experts,
                     "weights: wrong shape");
-            require(s_.table.cols % 16 == 0 && s_.table.cols >= width + 2,
+            require(s_.table.cols % 16 == 0 && s_.table.cols > magnitude_column(s_),
                     "table: wrong number of columns");
+            require(s_.accounts.rows == 0 ||
+                        (s_.accounts.rows == 2 && s_.accounts.cols == n_experts &&
+                         s_.gradients.rows == s_.table.rows &&
+                         s_.gradients.cols == s_.n_outputs * (n_experts - 1)),
+                    "accounts, gradients: wrong shape");
         } else {
             require(n_experts == 0, "rates: not for this learner");
             require(s_.table.cols >= width, "table: too narrow");
@@ -311,17 +329,19 @@ template <class T> class StreamBinding {
         if (rows_ && longest <= longest_) return;
         longest_ = longest > 2 * longest_ ? longest : 2 * longest_;
         const index n = longest_ + 1;
-        rows_ = std::make_unique<Scratch>(pieces(3, n));
+        const index experts = s_.rates.size > 1 ? s_.rates.size - 1 : 0;
+        rows_ = std::make_unique<Scratch>(pieces(3, n) + pieces(1, experts * n));
         Memory memory = rows_->memory();
         s_.val = take<T>(memory, n);
         s_.rate = take<T>(memory, n);
         s_.idx = take<std::int32_t>(memory, n);
+        s_.own_rate = take<double>(memory, experts * n);
     }
 
     Array2<T> table_;
     Array2<double> average_, gradient_;
     Array1<double> mean_, square_;
-    Array2<double> weights_;
+    Array2<double> robust_, weights_, gradients_, accounts_;
     Array1<double> rates_, scalars_;
     int structure_;
     std::unique_ptr<Scratch> fixed_, rows_;
@@ -336,14 +356,15 @@ template <class T> void bind_stream(nb::module_ &m, const char *name) {
         .def(nb::init<int, int, int, int, bool, double, double, double, double, double,
                       double, double, double, index, Array2<T>, Array2<double>,
                       Array2<double>, Array1<double>, Array1<double>, Array2<double>,
-                      Array1<double>, Array1<double>>(),
+                      Array2<double>, Array2<double>, Array2<double>, Array1<double>,
+                      Array1<double>>(),
              nb::kw_only(), nb::arg("learner"), nb::arg("loss"), nb::arg("decoding"),
              nb::arg("scaling"), nb::arg("intercept"), nb::arg("mu"), nb::arg("step"),
              nb::arg("scale"), nb::arg("norm_limit"), nb::arg("diameter"),
              nb::arg("gradient_limit"), nb::arg("share"), nb::arg("clip"),
              nb::arg("n_outputs"), array("table"), array("average"), array("gradient"),
-             array("mean"), array("square"), array("weights"), array("rates"),
-             array("scalars"))
+             array("mean"), array("square"), array("robust"), array("weights"),
+             array("gradients"), array("accounts"), array("rates"), array("scalars"))
         .def("dense", &Binding::dense, array("X"), array("targets"), array("uniforms"),
              array("plays"), nb::arg("log"), array("weights") = nb::none())
         .def("sparse", &Binding::sparse, array("data"), array("indices"), array("indptr"),
@@ -353,30 +374,33 @@ template <class T> void bind_stream(nb::module_ &m, const char *name) {
 
 template <class T>
 void features_dense(int scaling, bool intercept, double clip, Array2<const T> X,
-                    Array1<double> mean, Array1<double> square, double first,
-                    Array2<double> out) {
+                    Array1<double> mean, Array1<double> square, Array2<double> robust,
+                    double first, Array2<double> out) {
     const index n = index(X.shape(0)), d = index(X.shape(1));
-    require(scaling == RAW || scaling == STANDARDIZE, "scaling: not for dense rows");
+    require(scaling == RAW || scaling == STANDARDIZE || scaling == ROBUST,
+            "scaling: not for dense rows");
     has_shape(out, n, d + intercept, "out: wrong shape");
-    if (scaling == STANDARDIZE) {
+    if (scaling != RAW) {
         has_length(mean, d, "mean: wrong length");
         has_length(square, d, "square: wrong length");
     }
+    if (scaling == ROBUST) has_shape(robust, N_ROBUST, d, "robust: wrong shape");
     const auto rows = view(X);
     const auto m = view(mean);
     const auto s = view(square);
+    const auto r = view(robust);
     const auto to = view(out);
     nb::gil_scoped_release nogil;
     if constexpr (sizeof(T) == 4)
-        level->stream_float->features(scaling, intercept, clip, rows, m, s, first, to);
+        level->stream_float->features(scaling, intercept, clip, rows, m, s, r, first, to);
     else
-        level->stream_double->features(scaling, intercept, clip, rows, m, s, first, to);
+        level->stream_double->features(scaling, intercept, clip, rows, m, s, r, first, to);
 }
 
 template <class T> void bind_features(nb::module_ &m) {
     m.def("features_dense", features_dense<T>, nb::arg("scaling"), nb::arg("intercept"),
-          nb::arg("clip"), array("X"), array("mean"), array("square"), nb::arg("first"),
-          array("out"));
+          nb::arg("clip"), array("X"), array("mean"), array("square"), array("robust"),
+          nb::arg("first"), array("out"));
 }
 
 void name(nb::module_ &m, const char *const *names, int n) {
@@ -393,18 +417,24 @@ void bind_fenchel_young(nb::module_ &m) {
                             "CHAIN_SPARSEMAP", "PERMUTAHEDRON_SPARSEMAP",
                             "BIRKHOFF_ENTROPIC"};
     const char *learners[] = {"OGD", "ADAPTIVE", "PARAMETER_FREE", "DUAL", "MIXTURE"};
-    const char *scalings[] = {"RAW", "STANDARDIZE", "FIRST_MAGNITUDE"};
+    const char *scalings[] = {"RAW", "STANDARDIZE", "FIRST_MAGNITUDE", "ROBUST",
+                              "MAGNITUDE"};
+    const char *robust[] = {"COUNT",      "DEVIATION",  "LAST",     "UP",
+                            "UP_COUNT",   "UP_MEAN",    "UP_SQUARE", "DOWN",
+                            "DOWN_COUNT", "DOWN_MEAN",  "DOWN_SQUARE", "RESETS",
+                            "N_ROBUST"};
     const char *scalars[] = {
         "ROWS",      "ROUNDS",        "EXPECTED", "REALISED",         "SURROGATE",
         "SURROGATE_BASE", "INNER",    "GRADIENT_SQUARED", "NORM_SUM", "NORM_MAX",
         "BEYOND",    "FACTOR",        "WEIGHT_NORM", "STEP_SUM",      "WEALTH",
         "BET",       "BET_SUM",       "CUMULATED", "CUMULATED_BASE",  "WEIGHT_SUM",
-        "WEIGHT_MAX", "N_SCALARS"};
+        "WEIGHT_MAX", "EXPECTED_SQUARED", "PROGRESSIVE", "N_SCALARS"};
     name(m, structures, N_STRUCTURES);
     name(m, losses, N_LOSSES);
     name(m, learners, N_LEARNERS);
     name(m, scalings, N_SCALINGS);
     name(m, scalars, N_SCALARS + 1);
+    name(m, robust, N_ROBUST + 1);
     m.def("exponential", exponential, array("x"), array("out"));
     m.def("predict_rows", predict_rows, nb::arg("loss"), nb::arg("mu"), array("theta"),
           array("u"));

@@ -1,7 +1,7 @@
 // Rows as the learner sees them.
 #pragma once
 #include "../common/levels.h"
-#include "stream.h"
+#include "robust.h"
 
 namespace skb::SKB_LEVEL {
 namespace {
@@ -28,16 +28,22 @@ void standardize(const T *__restrict x_row, index d, double count, double clip,
 
 template <class T, class Out>
 void fill_dense(int scaling, const T *row, index d, double count, double clip,
-                double *mean, double *square, bool intercept, Out *__restrict val) {
-    if (scaling == STANDARDIZE)
+                double *mean, double *square, Mat<double> robust, bool intercept,
+                Out *__restrict val) {
+    if (scaling == ROBUST)
+        standardize_robustly(row, d, count - 1.0, clip, robust, mean, square, val);
+    else if (scaling == STANDARDIZE)
         standardize(row, d, count, clip, mean, square, val);
     else
         for (index j = 0; j < d; ++j) val[j] = Out(row[j]);
     if (intercept) val[d] = Out(1);
 }
 
+constexpr double UNLIKE = 8.0;  // magnitudes of one scale differ by less than this factor
+
 // Fills idx and val with a sparse row; returns its length. A feature's scale is its first
-// non-zero magnitude, in a column of the table.
+// non-zero magnitude, in a column of the table; with MAGNITUDE it goes half the way (of
+// logarithms) to one that is unlike it.
 template <class T>
 index fill_sparse(const Stream<T> &s, const Csr<T> &X, index i, index column) {
     index n = 0;
@@ -46,9 +52,13 @@ index fill_sparse(const Stream<T> &s, const Csr<T> &X, index i, index column) {
         T x = X.data[position];
         if (x == T(0)) continue;
         const std::int32_t j = X.indices[position];
-        if (s.settings.scaling == FIRST_MAGNITUDE) {
+        if (s.settings.scaling == FIRST_MAGNITUDE || s.settings.scaling == MAGNITUDE) {
             T &scale = s.table(j, column);
-            if (scale == T(0)) scale = x < T(0) ? -x : x;
+            const T size = x < T(0) ? -x : x;
+            if (scale == T(0)) scale = size;
+            else if (s.settings.scaling == MAGNITUDE &&
+                     (size > T(UNLIKE) * scale || T(UNLIKE) * size < scale))
+                scale = T(double(scale) * sqrt(double(size) / double(scale)));
             x = x / scale;
             x = x > -clip ? x : -clip;
             x = x < clip ? x : clip;

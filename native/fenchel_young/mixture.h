@@ -164,6 +164,33 @@ template <class T> void raise_largest_weight(const Stream<T> &s, double weight) 
     }
 }
 
+// Losses, <gradient, weights> and gradients of all experts.
+template <int LOSS, class T>
+void account_experts(const Stream<T> &s, index n, const Target *target, double weight) {
+    const index n_outputs = s.n_outputs, n_experts = s.rates.size;
+    double *losses = s.accounts.row(0), *inner = s.accounts.row(1);
+    for (index m = 0; m < n_experts; ++m) {
+        const index begin = m * n_outputs;
+        double loss = 0.0, product = 0.0;
+        if constexpr (LOSS == LOGISTIC) {
+            double total = 0.0;
+            for (index k = begin; k < begin + n_outputs; ++k) total += s.power[k];
+            loss = log(total) - s.score[begin + target[0]];
+        } else {
+            for (index k = 0; k < n_outputs; ++k) {
+                const double margin = s.score[begin + k];
+                loss += softplus(target[k] == 1 ? -margin : margin);
+            }
+        }
+        for (index k = begin; k < begin + n_outputs; ++k) product += s.delta[k] * s.score[k];
+        losses[m] += weight * loss;
+        inner[m] += weight * product;
+    }
+    const index width = (n_experts - 1) * n_outputs;
+    const double *residual = s.delta + n_outputs;
+    add_outer(s.idx, s.val, n, weight, residual, width, s.gradients);
+}
+
 // The step of all experts on the row's features.
 template <int W, class T>
 void learn_mixture(Stream<T> &s, index n, double feature, double base, double weight) {
@@ -172,13 +199,36 @@ void learn_mixture(Stream<T> &s, index n, double feature, double base, double we
     double *scalars = s.scalars.data;
     if (weight != 1.0)
         for (index k = 0; k < width; ++k) s.delta[k] *= weight;
-    double energy = 0.0;
-    if (n_experts > 1)
-        energy = squared_norm(s.delta, n_outputs, width) / double(n_experts - 1);
     for (index k = 0; k < n_outputs; ++k) s.slow[k] = T(s.delta[k]);
     for (index m = 1; m < n_experts; ++m)
         for (index k = m * n_outputs; k < (m + 1) * n_outputs; ++k)
             s.fast[k] = T(s.rates[m] * s.delta[k]);
+    if (has_own_sums(s)) {
+        for (index m = 1; m < n_experts; ++m)
+            s.energies[m - 1] = squared_norm(s.delta, m * n_outputs, (m + 1) * n_outputs);
+        own_step_sizes(s.idx, s.val, n, s.table, width, feature, scalars[WEIGHT_MAX],
+                       s.energies, n_experts, s.own_rate);
+        own_descend(s.idx, s.val, n, s.own_rate, s.fast, s.slow, n_outputs, n_experts,
+                    s.table);
+        // Weights act on rows of unit length: their mean is over time alone.
+        scalars[CUMULATED] += weight;
+        scalars[CUMULATED_BASE] += weight * base;
+        if (s.average.rows == 0) return;
+        for (index j = 0; j < n; ++j) {
+            double *__restrict average = s.average.row(s.idx[j]);
+            const double slow = scalars[CUMULATED_BASE] * double(s.val[j]);
+            for (index k = 0; k < n_outputs; ++k) average[k] += slow * double(s.slow[k]);
+            for (index m = 1; m < n_experts; ++m) {
+                const double c = scalars[CUMULATED] * double(T(s.own_rate[(m - 1) * n + j]));
+                for (index k = m * n_outputs; k < (m + 1) * n_outputs; ++k)
+                    average[k] += c * double(s.fast[k]);
+            }
+        }
+        return;
+    }
+    double energy = 0.0;
+    if (n_experts > 1)
+        energy = squared_norm(s.delta, n_outputs, width) / double(n_experts - 1);
     step_sizes(s.idx, s.val, n, s.table, width, feature, scalars[WEIGHT_MAX], energy,
                s.rate);
     descend<W>(s.idx, s.val, n, s.rate, s.fast, s.slow, s.table);
@@ -207,10 +257,11 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
     scalars[NORM_MAX] = larger(scalars[NORM_MAX], weight * norm);
     scalars[WEIGHT_SUM] += weight;
     if (weight > scalars[WEIGHT_MAX]) raise_largest_weight(s, weight);
-    const bool active = scalars[NORM_SUM] > 0.0;
+    const bool own = has_own_sums(s);
+    const bool active = own ? norm > 0.0 : scalars[NORM_SUM] > 0.0;
     double feature = 0.0, base = 0.0;
     if (active) {
-        feature = sqrt(scalars[ROWS] / scalars[NORM_SUM]);
+        feature = own ? 1.0 / sqrt(norm) : sqrt(scalars[ROWS] / scalars[NORM_SUM]);
         base = s.settings.step / scalars[NORM_MAX];
         score_rows<W>(s.idx, s.val, n, s.table, s.out);
         for (index k = 0; k < n_outputs; ++k) s.score[k] = base * double(s.out[k]);
@@ -225,14 +276,20 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
         losses = sigmoid_experts(s, target);
     decode<Polytope>(s.settings.decoding, s.u, n_outputs, draws.uniforms.row(row), play,
                      s.n_targets, s.means, s.memory);
+    if (s.accounts.rows > 0 && draws.log) account_experts<LOSS>(s, n, target, weight);
     double value = 0.0;
     const double power = weight / scalars[WEIGHT_MAX];
     for (index group = 0; group < s.weights.rows; ++group)
         value += reweigh<LOSS>(s, group, target[group], power);
     if (draws.log) {
         scalars[ROUNDS] += 1.0;
-        scalars[EXPECTED] +=
+        const double expected =
             weight * Polytope::loss_at(s.means, n_outputs, target, s.n_targets);
+        scalars[EXPECTED] += expected;
+        scalars[EXPECTED_SQUARED] += expected * expected;
+        Polytope::nearest(s.u, n_outputs, s.vertex, s.n_targets, s.memory);
+        scalars[PROGRESSIVE] +=
+            weight * Polytope::loss_between(s.vertex, target, n_outputs, s.n_targets);
         scalars[REALISED] +=
             weight * Polytope::loss_between(play, target, n_outputs, s.n_targets);
         scalars[SURROGATE] += weight * value;

@@ -121,8 +121,16 @@ void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *
     squared *= scale * scale * norm;
     if (draws.log) {
         scalars[ROUNDS] += 1.0;
-        scalars[EXPECTED] +=
+        const double expected =
             weight * Polytope::loss_at(s.means, size, target, s.n_targets);
+        scalars[EXPECTED] += expected;
+        scalars[EXPECTED_SQUARED] += expected * expected;
+        // Nearest matchings take longer than everything else.
+        if constexpr (STRUCTURE_OF[LOSS] != BIRKHOFF) {
+            Polytope::nearest(s.u, size, s.vertex, s.n_targets, s.memory);
+            scalars[PROGRESSIVE] +=
+                weight * Polytope::loss_between(s.vertex, target, size, s.n_targets);
+        }
         scalars[REALISED] +=
             weight * Polytope::loss_between(play, target, size, s.n_targets);
         scalars[SURROGATE] += value;

@@ -38,8 +38,8 @@ void dense(Stream<T> &s, Mat<const T> X, const Draws &draws, Pulse &pulse) {
     with_round(s, [&](auto round) {
         for (index i = 0; i < X.rows; ++i) {
             fill_dense(settings.scaling, X.row(i), X.cols, s.scalars[ROWS] + 1.0,
-                       settings.clip, s.mean.data, s.square.data, settings.intercept,
-                       s.val);
+                       settings.clip, s.mean.data, s.square.data, s.robust,
+                       settings.intercept, s.val);
             round(s, n, draws, i, play_of(s, draws, i));
             if (stops(pulse, steps(s, n))) return;
         }
@@ -47,9 +47,7 @@ void dense(Stream<T> &s, Mat<const T> X, const Draws &draws, Pulse &pulse) {
 }
 
 template <class T> void sparse(Stream<T> &s, Csr<T> X, const Draws &draws, Pulse &pulse) {
-    const bool mixture = s.settings.learner == MIXTURE;
-    const index column =
-        mixture ? s.n_outputs * s.rates.size + 1 : s.n_outputs;
+    const index column = magnitude_column(s);
     with_round(s, [&](auto round) {
         for (index i = 0; i + 1 < X.indptr.size; ++i) {
             prefetch_row(s, X, i + 1);
@@ -62,10 +60,10 @@ template <class T> void sparse(Stream<T> &s, Csr<T> X, const Draws &draws, Pulse
 
 template <class T>
 void features(int scaling, bool intercept, double clip, Mat<const T> X, Vec<double> mean,
-              Vec<double> square, double first, Mat<double> out) {
+              Vec<double> square, Mat<double> robust, double first, Mat<double> out) {
     for (index i = 0; i < X.rows; ++i)
         fill_dense(scaling, X.row(i), X.cols, first + double(i) + 1.0, clip, mean.data,
-                   square.data, intercept, out.row(i));
+                   square.data, robust, intercept, out.row(i));
 }
 
 }  // namespace

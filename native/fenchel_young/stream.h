@@ -17,7 +17,24 @@ namespace skb {
 
 // All but the mixture have one weight matrix.
 enum Learner { OGD, ADAPTIVE, PARAMETER_FREE, DUAL, MIXTURE, N_LEARNERS };
-enum Scaling { RAW, STANDARDIZE, FIRST_MAGNITUDE, N_SCALINGS };
+enum Scaling { RAW, STANDARDIZE, FIRST_MAGNITUDE, ROBUST, MAGNITUDE, N_SCALINGS };
+
+// What is known of a feature beside its mean and sum of squares, for the robust scaling.
+enum Robust {
+    COUNT,      // values behind the moments
+    DEVIATION,  // standard deviation, cached
+    LAST,       // value of the row before
+    UP,         // counter of values that are far away, and moments of these values
+    UP_COUNT,
+    UP_MEAN,
+    UP_SQUARE,
+    DOWN,       // the same of values that are next to each other
+    DOWN_COUNT,
+    DOWN_MEAN,
+    DOWN_SQUARE,
+    RESETS,
+    N_ROBUST
+};
 
 // Entries of the vector of scalar state.
 enum Scalar {
@@ -44,6 +61,8 @@ enum Scalar {
     CUMULATED_BASE,  // the same for expert 0 of a mixture
     WEIGHT_SUM,      // sum of the rows' weights, all passes
     WEIGHT_MAX,      // largest of them
+    EXPECTED_SQUARED,  // sum of squared expected target losses
+    PROGRESSIVE,     // sum of target losses of the nearest vertices
     N_SCALARS
 };
 
@@ -64,17 +83,33 @@ template <class T> struct Stream {
     Mat<double> average;   // with CUMULATED times the table: the sum of all weights
     Mat<double> gradient;  // sum of the gradients, where the table does not tell it
     Vec<double> mean, square;
+    Mat<double> robust;   // moments and counters of the features, N_ROBUST rows
     Mat<double> weights;  // of the experts, one row per mixed prediction
+    // Of the experts after the first, side by side: sums of their gradients; and losses
+    // and <gradient, weights> of all. Without rows: only the first expert has accounts.
+    Mat<double> gradients, accounts;
     Vec<double> rates;    // step multipliers of the experts
     Vec<double> scalars;
     index n_outputs, n_targets;
     // Memory for one row.
     std::int32_t *idx;
     T *val, *rate, *out, *fast, *slow;
-    double *score, *power, *delta, *u, *means, *chance;
-    Target *play;
+    double *score, *power, *delta, *u, *means, *chance, *energies, *own_rate;
+    Target *play, *vertex;
     Memory memory;
 };
+
+// Whether each AdaGrad expert has its own sums of squares, and rows have unit length for it.
+template <class T> bool has_own_sums(const Stream<T> &s) {
+    return s.settings.learner == MIXTURE && s.settings.scaling == MAGNITUDE;
+}
+
+// Where a sparse feature's magnitude stands in the table: after the weights and sums.
+template <class T> index magnitude_column(const Stream<T> &s) {
+    if (s.settings.learner != MIXTURE) return s.n_outputs;
+    const index n_experts = s.rates.size;
+    return s.n_outputs * n_experts + (has_own_sums(s) ? n_experts - 1 : 1);
+}
 
 // What comes with the rows.
 struct Draws {
@@ -98,7 +133,8 @@ template <class T> struct StreamKernels {
     void (*sparse)(Stream<T> &, Csr<T>, const Draws &, Pulse &);
     // Fills out with rows of a dense stream as the learner sees them, after `first` rows.
     void (*features)(int scaling, bool intercept, double clip, Mat<const T> X,
-                     Vec<double> mean, Vec<double> square, double first, Mat<double> out);
+                     Vec<double> mean, Vec<double> square, Mat<double> robust,
+                     double first, Mat<double> out);
 };
 
 }  // namespace skb

@@ -6,6 +6,8 @@
 namespace skb::SKB_LEVEL {
 namespace {
 
+constexpr double UNIT_DAMPING = 0.03;  // of rows of unit length, in squared gradients
+
 // out = sum_j val_j table[idx_j], rows of W entries (0: known at run time). In the table's
 // precision; columns in groups whose sums stay in registers.
 template <int W, class T>
@@ -64,6 +66,41 @@ void step_sizes(const std::int32_t *idx, const T *__restrict val, index n, Mat<T
     }
     for (index j = 0; j < n; ++j)
         rate[j] = T(double(feature * val[j]) / sqrt(double(rate[j])));
+}
+
+// The same where each expert after the first has sums of its own, from the column on, and
+// energies of its own; the rates of an expert follow those of the one before.
+template <class T>
+void own_step_sizes(const std::int32_t *idx, const T *__restrict val, index n, Mat<T> table,
+                    index column, double feature, double weight, const double *energies,
+                    index n_experts, double *__restrict rate) {
+    const double damping = UNIT_DAMPING * feature * feature * (weight * weight);
+    for (index j = 0; j < n; ++j) {
+        T *sums = table.row(idx[j]) + column;
+        const double g = feature * double(val[j]);
+        for (index m = 0; m + 1 < n_experts; ++m) {
+            const double squares = double(sums[m]) + g * g * energies[m];
+            sums[m] = T(squares);
+            rate[m * n + j] = g / sqrt(squares + damping);
+        }
+    }
+}
+
+// table[idx_j] -= rate_j fast, expert by expert, + val_j slow.
+template <class T>
+void own_descend(const std::int32_t *idx, const T *val, index n, const double *rate,
+                 const T *__restrict fast, const T *__restrict slow, index n_outputs,
+                 index n_experts, Mat<T> table) {
+    for (index j = 0; j < n; ++j) {
+        T *__restrict row = table.row(idx[j]);
+        const T x = val[j];
+        for (index k = 0; k < n_outputs; ++k) row[k] -= x * slow[k];
+        for (index m = 1; m < n_experts; ++m) {
+            const T c = T(rate[(m - 1) * n + j]);
+            const index end = (m + 1) * n_outputs;
+            for (index k = m * n_outputs; k < end; ++k) row[k] -= c * fast[k];
+        }
+    }
 }
 
 // Rows of the table are padded to multiples of 16 entries.

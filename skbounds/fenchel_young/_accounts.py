@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from math import inf, log, nan, sqrt
+from math import inf, isnan, log, nan, sqrt
 from numbers import Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+import scipy.sparse as sp
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skbounds._blocks import row_blocks
 from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young import _bounds
+from skbounds.fenchel_young._arrays import check_row_weights
+from skbounds.fenchel_young._offline import comparator_losses
 
 
 def _account(name, index, doc):
@@ -56,7 +58,7 @@ class RegretAccounts:
 
     @property
     def sum_of_weights_(self):
-        """Sum of the weights of the rows that were learnt, in all passes."""
+        """Sum of the weights of the rows that the accounts cover."""
         return float(self._scalar("WEIGHT_SUM"))
 
     @property
@@ -147,99 +149,246 @@ class RegretAccounts:
             What the target loss of the plays may exceed the comparator's surrogate
             loss by, both summed over the stream, however long it is. nan where the
             conditions of the theorem fail, and for coin betting, whose theorem has no
-            explicit constant. With `delta` the step must leave a part of the gap: the
-            default steps leave nothing, or so little that the bound is of no use; half
-            the step (`learning_rate`) gives a useful one.
+            explicit constant. With `delta`: for ``learner='ogd'`` with the step of
+            Theorem 4.3 its number, known beforehand; otherwise the bound in expectation
+            and `draw_margin`, which the stream so far tells.
         """
         check_is_fitted(self)
         norm = _check_norm(norm)
-        if delta is None:
-            return self._bound(norm) if self._scalar("BEYOND") == 0 else nan
-        if not isinstance(delta, Real) or not 0.0 < delta < 1.0:
-            raise ValueError(f"delta must lie in (0, 1); got {delta!r}.")
-        if self._scalar("BEYOND") > 0 or self._learner_ in (
-            "adaptive",
-            "parameter_free",
-        ):
+        if self._scalar("BEYOND") > 0:
             return nan
-        length = self.feature_norm_
+        if delta is None:
+            return self._bound(norm)
+        beforehand = self._high_probability_bound(norm, _check_delta(delta))
+        if not isnan(beforehand):
+            return beforehand
+        return self._bound(norm) + self.draw_margin(delta)
+
+    def _high_probability_bound(self, norm, delta):
+        """Return the bound of Theorem 4.3, known beforehand; nan for other steps."""
+        if self._learner_ != "ogd":
+            return nan
         constants = self._constants(self._make_loss())
-        if self._learner_ == "ogd":
-            return _bounds.constant_step_high_probability_bound(
-                _bounds.surrogate_gap(constants.ratio, self._scale_),
-                self._scale_,
-                constants.curvature,
-                length,
-                self._step_,
-                norm,
-                constants.gamma * constants.diameter * self._scalar("WEIGHT_MAX"),
-                delta,
-            )
-        ratio, extra = constants.ratio, 0.0
-        if self._learner_ == "mixture":
-            ratio = _bounds.mixture_ratio(ratio, self._params_["share"])
-            extra = self._mixing_cost()
-        return _bounds.averaged_step_high_probability_bound(
-            ratio,
+        return _bounds.constant_step_high_probability_bound(
+            _bounds.surrogate_gap(constants.ratio, self._scale_),
             self._scale_,
             constants.curvature,
-            length,
+            self.feature_norm_,
             self._step_,
             norm,
-            extra,
-            self._scalar("WEIGHT_MAX"),
+            constants.gamma * constants.diameter * self._scalar("WEIGHT_MAX"),
             delta,
         )
 
-    def surrogate_regret_certificate(self, norm):
+    def draw_margin(self, delta):
+        """Return what realised losses may exceed their expectations by, and rarely do.
+
+        Parameters
+        ----------
+        delta : float
+            Probability, in (0, 1), that it fails.
+
+        Returns
+        -------
+        margin : float
+            With probability at least ``1 - delta``, `cumulative_loss_` has exceeded
+            `expected_cumulative_loss_` by at most this *at all times*, for every
+            learner and any stream, also one that reacts to the plays (Bennett's
+            inequality for the martingale of the draws, mixed over 60 rates, and
+            Ville's). With weights for one time only, unless their maximum is known.
+        """
+        check_is_fitted(self)
+        largest = self._scalar("WEIGHT_MAX") or 1.0
+        expected = self._scalar("EXPECTED") / largest
+        variance = expected - self._scalar("EXPECTED_SQUARED") / largest**2
+        return largest * _bounds.draw_margin(max(variance, 0.0), _check_delta(delta))
+
+    def surrogate_regret_certificate(self, norm=None, *, coef=None, delta=None):
         """Bound the surrogate regret by what the accounts say about this stream.
 
         Parameters
         ----------
-        norm : float
+        norm : float, default=None
             Frobenius norm of the comparator, on features as the learner sees them,
             intercept included.
+        coef : array-like of shape (n_outputs, n_columns), default=None
+            The comparator itself, instead of its norm; the intercept's column is the
+            last. A closer statement.
+        delta : float, default=None
+            None bounds the expected loss of the plays; a number in (0, 1) the realised
+            loss, with probability at least ``1 - delta``, at all times
+            (`draw_margin`).
 
         Returns
         -------
         certificate : float
-            Holds for every comparator of that norm, every learner and step; the
-            smaller of the linear certificate and `surrogate_regret_bound`. May be
-            negative.
+            Holds for every comparator of that norm (or this one), every learner and
+            step; the smallest of the linear certificates of all experts that have
+            accounts (`certificate`), and `surrogate_regret_bound`. May be negative.
         """
         check_is_fitted(self)
+        if (norm is None) == (coef is None):
+            raise ValueError(
+                f"give norm or coef, one of them; got norm={norm!r} and "
+                f"coef={'None' if coef is None else 'an array'}."
+            )
+        if coef is not None:
+            coef = self._check_comparator(coef)
+            norm = float(np.linalg.norm(coef))
         norm = _check_norm(norm)
-        gradient_norm = vars(self).get("_closed_", {}).get("gradient")
-        if gradient_norm is None:
-            gradient_norm = self._sum_of_gradients_norm()
-        certificate = _bounds.linear_certificate(
-            self._scalar("EXPECTED"),
-            self._scalar("SURROGATE_BASE"),
-            self._scalar("INNER"),
-            gradient_norm,
-            norm,
-        )
-        bound = self.surrogate_regret_bound(norm)
-        return float(certificate if np.isnan(bound) else min(certificate, bound))
+        margin = 0.0 if delta is None else self.draw_margin(_check_delta(delta))
+        found = [
+            _bounds.linear_certificate(
+                self._scalar("EXPECTED"), loss, inner,
+                norm * float(np.linalg.norm(gradient))
+                if coef is None
+                else -float(np.sum(coef.T * gradient)),
+            )
+            for loss, inner, gradient in self._linear_accounts()
+        ]  # fmt: skip
+        bound = nan
+        if self._scalar("BEYOND") == 0:
+            bound = self._bound(norm)
+        if not isnan(bound):
+            found.append(bound)
+        return float(min(found) + margin)
 
-    def _sum_of_gradients_norm(self):
-        """Return the Frobenius norm of the sum of all gradients of the scaled loss.
+    def _linear_accounts(self):
+        """Yield losses, <gradient, weights> and the sum of gradients of each learner.
 
-        Dual averaging has the sum in its weights.
+        Of each expert that has accounts; of the first, or only, learner always. Sums
+        of gradients have shape (n_columns, n_outputs).
+        """
+        gradient = vars(self).get("_closed_", {}).get("gradient")
+        if gradient is None:
+            gradient = self._sum_of_gradients()
+        yield self._scalar("SURROGATE_BASE"), self._scalar("INNER"), gradient
+        accounts, gradients = self._state_["accounts"], self._state_["gradients"]
+        n_outputs = self._make_loss().n_outputs
+        for m in range(1, accounts.shape[1] if len(accounts) else 0):
+            columns = slice((m - 1) * n_outputs, m * n_outputs)
+            yield accounts[0, m], accounts[1, m], gradients[:, columns]
+
+    def _sum_of_gradients(self):
+        """Return the sum of all gradients of the scaled loss, (n_columns, n_outputs).
+
+        Dual averaging has it in its weights.
         """
         gradient = self._state_["gradient"]
         if len(gradient) > 0:
-            return float(np.linalg.norm(gradient))
-        n_outputs = self._make_loss().n_outputs
-        total = self._state_["table"][:, :n_outputs]
-        squares = sum(
-            float(np.sum(np.square(total[block], dtype=np.float64)))
-            for block in row_blocks(len(total), 2**16)
-        )
-        return self._scale_ * sqrt(squares)
+            return gradient.copy()
+        table = self._state_["table"][:, : self._make_loss().n_outputs]
+        return -self._scale_ * table.astype(np.float64)
+
+    def _check_comparator(self, coef):
+        coef = np.asarray(coef, dtype=np.float64)
+        intercept = bool(self._params_["fit_intercept"])
+        shape = (self._make_loss().n_outputs, self.n_features_in_ + intercept)
+        if coef.shape != shape or not np.isfinite(coef).all():
+            raise ValueError(
+                f"coef must be finite and have shape {shape}: a line per output, a "
+                f"column per feature and one for the intercept; got {coef.shape}."
+            )
+        return coef
+
+    def comparator_loss(self, coef, X, y, sample_weight=None):
+        """Return the loss of a fixed linear predictor on the stream.
+
+        `expected_cumulative_loss_` less this is the surrogate regret.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_outputs, n_columns)
+            The predictor, on features as the learner saw them: their scaling is
+            replayed from the stream's first row. The intercept's column is the last.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            All rows of the stream so far, in their order.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights; rows of weight 0 were no part of the stream.
+
+        Returns
+        -------
+        loss : float
+            Its surrogate loss, summed, times `loss_scale_`.
+        """
+        X = self._check_rows(X)
+        check_consistent_length(X, y)
+        coef = self._check_comparator(coef)
+        targets = self._encode(y, None, False, False)
+        weight = check_row_weights(sample_weight, X.shape[0])
+        if weight is None:
+            weight = np.ones(X.shape[0])
+        kept = np.flatnonzero(weight)
+        X = X[kept].astype(self._state_["table"].dtype)
+        if sp.issparse(X) != self._sparse_:
+            X = sp.csr_array(X) if self._sparse_ else X.toarray()
+        features = self._seen_features(X)
+        losses = comparator_losses(self._make_loss(), features, targets[kept], coef)
+        return float(self._scale_ * (weight[kept] @ losses))
+
+    @property
+    def n_feature_resets_(self):
+        """How often the scaling of each feature began anew."""
+        self._require_state()
+        robust = self._state_["robust"]
+        if not len(robust):
+            return np.zeros(self.n_features_in_, dtype=np.int64)
+        return robust[_core.RESETS].astype(np.int64)
+
+    @property
+    def progressive_errors_(self):
+        """Target loss of `predict` on each row before it was learnt, summed."""
+        self._require_state()
+        if self._make_loss().structure == "birkhoff":
+            raise AttributeError(
+                "progressive_errors_ is not kept for matchings: a nearest one for each "
+                "row takes longer than everything else."
+            )
+        return float(self._scalar("PROGRESSIVE"))
+
+    def error_interval(self, confidence=0.95, kind="predict"):
+        """Return limits for the mean error of the predictions on the stream so far.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Probability, in (0, 1), that the limits hold at all times at once.
+        kind : {'predict', 'play'}, default='predict'
+            Whether the error is that of `predict`, on each row before it was learnt, or
+            that of the plays.
+
+        Returns
+        -------
+        low, high : float
+            With that probability, the mean over the rows so far of the error that was
+            to be expected of each, given all before, is between them: for any stream,
+            drifting or adversarial, and at any time. About the average over the
+            stream, not about the predictor of today: after a change they differ.
+        """
+        check_is_fitted(self)
+        if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence must lie in (0, 1); got {confidence!r}.")
+        if kind not in ("predict", "play"):
+            raise ValueError(f"kind must be 'predict' or 'play'; got {kind!r}.")
+        total = self._scalar("EXPECTED") if kind == "play" else self.progressive_errors_
+        n, largest = self.n_samples_seen_, self._scalar("WEIGHT_MAX") or 1.0
+        low, high = _bounds.anytime_interval(total / largest, n, 1.0 - confidence)
+        if n == 0:
+            return low, high
+        # Of weighted losses, in units of the largest weight.
+        unit = n * largest / self._scalar("WEIGHT_SUM")
+        return low * unit, min(high * unit, 1.0)
 
 
 def _check_norm(norm):
     if not isinstance(norm, Real) or not 0.0 <= norm < inf:
         raise ValueError(f"norm must be a finite number >= 0; got {norm!r}.")
     return float(norm)
+
+
+def _check_delta(delta):
+    if not isinstance(delta, Real) or not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie in (0, 1); got {delta!r}.")
+    return float(delta)

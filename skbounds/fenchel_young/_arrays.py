@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
@@ -13,6 +15,8 @@ from skbounds._blocks import row_blocks
 # scaled, products with weights must not either.
 _LARGEST = 1e150
 _LARGEST_SINGLE = 1e15
+# Magnitudes of one scale differ by less than this factor.
+_UNLIKE = 8.0
 # Squares of weights, and of their inverses, are doubles.
 _LARGEST_WEIGHT = 1e100
 
@@ -51,6 +55,34 @@ def canonical_rows(X):
             X = X.copy()
             X.sum_duplicates()
     return X
+
+
+def adapted_magnitudes(columns, values, n_columns, adapts):
+    """Return the magnitudes that the entries of a sparse stream are divided by.
+
+    Parameters
+    ----------
+    columns : ndarray of int of shape (n,)
+        Of the entries, in the order of the stream.
+    values : ndarray of shape (n,)
+        None of them 0.
+    n_columns : int
+    adapts : bool
+        Whether magnitudes follow entries that are unlike them, half of the way.
+    """
+    sizes = np.abs(values)
+    if not adapts:
+        known, first = np.unique(columns, return_index=True)
+        magnitude = np.ones(n_columns)
+        magnitude[known] = sizes[first]
+        return magnitude[columns]
+    magnitude, result = {}, np.empty(len(sizes))
+    for place, (j, a) in enumerate(zip(columns.tolist(), sizes.tolist(), strict=True)):
+        m = magnitude.get(j, a)
+        if a > _UNLIKE * m or _UNLIKE * a < m:
+            m *= sqrt(a / m)
+        magnitude[j] = result[place] = m
+    return result
 
 
 def check_row_weights(sample_weight, n):

@@ -12,9 +12,14 @@ Theorem numbers: Sakaue, Bao, Tsuchiya and Oki (2024).
 
 from __future__ import annotations
 
-from math import expm1, inf, isfinite, log, nan
+from math import inf, isfinite, log, nan
 
+import numpy as np
 from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+# Rates of the supermartingales that are mixed.
+_RATES = np.geomspace(1e-3, 8.0, 60)
 
 
 def surrogate_gap(ratio: float, scale: float) -> float:
@@ -71,49 +76,6 @@ def constant_step_high_probability_bound(
     return (fixed + loss_range * log(1.0 / delta)) / gap
 
 
-def deviation_bound(slack: float, loss_range: float, delta: float) -> float:
-    """Return how far realised losses exceed their expectations, but rarely.
-
-    With probability 1 - delta, ``sum L_t <= slack sum E_t[L_t] + t`` for losses in
-    [0, loss_range] and the t that is returned.
-
-    By the exponential martingale: ``E exp(x L) <= exp((e^{x R} - 1) E[L] / R)``, and
-    ``(e^z - 1) / z = slack`` at z = x R. nan unless slack > 1.
-    """
-    if not slack > 1.0 + 1e-12:
-        return nan
-    upper = 1.0
-    while expm1(upper) / upper < slack:
-        upper *= 2.0
-    z = brentq(lambda z: expm1(z) / z - slack, 1e-14, upper, xtol=1e-14)
-    return loss_range * log(1.0 / delta) / z
-
-
-def averaged_step_high_probability_bound(
-    ratio: float,
-    scale: float,
-    curvature: float,
-    length: float,
-    step: float,
-    norm: float,
-    extra: float,
-    loss_range: float,
-    delta: float,
-) -> float:
-    """Return a high-probability bound for dual averaging, alone or in a mixture.
-
-    With the step in units of 1 / C^2, ``S_0 (1 - m) <= S(U) + C^2 |U|^2 / (2 s)`` and
-    ``E <= ratio (S_0 + extra)``; what the step leaves of the gap pays for the deviation
-    of the realised losses. nan where it leaves nothing.
-    """
-    cost = 0.5 * step * curvature
-    if not 0.0 < cost < 1.0 or not 0.0 < ratio < inf:
-        return nan
-    slack = scale * (1.0 - cost) / ratio
-    fixed = scale * length * length * norm * norm / (2.0 * step)
-    return fixed + slack * ratio * extra + deviation_bound(slack, loss_range, delta)
-
-
 def mixture_ratio(ratio: float, share: float) -> float:
     """Return the ratio for a mixture: sharing costs a factor of the log-loss."""
     factor = 1.0 + log(1.0 - share)
@@ -154,11 +116,65 @@ def adaptive_bound(
 
 
 def linear_certificate(
-    expected: float, surrogate: float, inner: float, gradient_norm: float, norm: float
+    expected: float, surrogate: float, inner: float, product: float
 ) -> float:
     """Return what the accounts prove about the regret, for any learner.
 
-    By convexity the surrogate regret is at most ``sum <grad, W_t> + |U| |sum grad|``;
-    the expected target loss replaces the learner's own surrogate loss.
+    By convexity the surrogate regret is at most ``sum <grad, W_t> - <U, sum grad>``;
+    the expected target loss replaces the learner's own surrogate loss. `product` is
+    ``-<U, sum grad>``, or ``|U| |sum grad|`` for all U of a norm.
     """
-    return inner + norm * gradient_norm - surrogate + expected
+    return inner + product - surrogate + expected
+
+
+def draw_margin(variance: float, delta: float) -> float:
+    """Return B: at all times ``sum L_t <= sum e_t + B``, with probability 1 - delta.
+
+    L_t in [0, 1] has the mean e_t given the past, and the variance sums to at most
+    ``sum e_t (1 - e_t)``. By Bennett's inequality exp(l (L - e) - V (e^l - 1 - l)) is a
+    supermartingale; their mean over rates l is at most 1 / delta at all times (Ville).
+    """
+    budget = -log(delta) + log(len(_RATES))
+
+    def excess(margin):
+        powers = _RATES * margin - variance * (np.expm1(_RATES) - _RATES)
+        return logsumexp(powers) - budget
+
+    upper = 1.0
+    while excess(upper) < 0.0:
+        upper *= 2.0
+    return float(brentq(excess, 0.0, upper, xtol=1e-12, rtol=1e-13))
+
+
+def anytime_interval(total: float, n: int, alpha: float) -> tuple[float, float]:
+    """Return limits for the mean of the conditional means of losses, at all times.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the losses, which are in [0, 1].
+    n : int
+        Their number.
+    alpha : float
+        Probability that the limits fail at some time.
+
+    With R_t the conditional means, prod exp(l L_t) / (1 + R_t (e^l - 1)) is a
+    supermartingale for every l, and its logarithm is concave in the R_t, which may be
+    replaced by their mean; mixed over rates l of both signs.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    budget = log(2.0 / alpha) + log(len(_RATES))
+
+    def excess(mean, sign):
+        rates = sign * _RATES
+        powers = rates * total - n * np.log1p(mean * np.expm1(rates))
+        return logsumexp(powers) - budget
+
+    center = min(max(total / n, 0.0), 1.0)
+    low, high = 0.0, 1.0
+    if excess(0.0, 1.0) > 0.0:
+        low = brentq(excess, 0.0, center, args=(1.0,), xtol=1e-13, rtol=1e-13)
+    if excess(1.0, -1.0) > 0.0:
+        high = brentq(excess, center, 1.0, args=(-1.0,), xtol=1e-13, rtol=1e-13)
+    return float(low), float(high)

@@ -48,10 +48,14 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     share : float, default=1e-3
         Rate, in [0, 1), at which the mixture's weights are shared after a loss. Lets
         it follow a stream that changes.
-    feature_scaling : {'auto', 'none'}, default='auto'
-        For the mixture and its expert 0: dense features are standardised by the
-        running mean and standard deviation, sparse ones divided by the magnitude of
-        their first non-zero entry, so that units of features do not matter.
+    feature_scaling : {'auto', 'standard', 'none'}, default='auto'
+        For the mixture, expert 0 alone and ``learner='auto'``. ``'auto'``: dense
+        features are standardised by running moments that outliers do not enter, and
+        that begin anew when a feature has changed its offset or unit; sparse ones are
+        divided by a magnitude that follows changes, and the AdaGrad experts see rows of
+        unit length. ``'standard'``: as in version 0.1, by the running mean and standard
+        deviation, or the magnitude of the first non-zero entry. ``'none'``: features as
+        they are.
     clip : float, default=3.0
         Scaled features are clipped to [-clip, clip].
     learning_rate : 'auto' or float, default='auto'
@@ -73,6 +77,11 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         ``'randomized'``: Algorithm 1 for the whole row; ``'argmax'``: the more probable
         answers (no bound); ``'sample'``: a draw from the label probabilities (bounded
         for the sigmoid loss only).
+    certificate : {'auto', 'safe', 'all'}, default='auto'
+        Which experts have accounts of their own for `surrogate_regret_certificate`:
+        expert 0 only, or all, whose certificates are several times closer and take a
+        second matrix of weights and some time. ``'auto'``: all for dense rows, expert 0
+        for sparse ones.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     average : bool, default=False
@@ -117,6 +126,11 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     bound_valid_ : bool
         Whether the conditions of the regret bound hold for the rows so far: no row
         longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.
+    progressive_errors_ : float
+        Target loss of `predict` on each row before it was learnt, summed.
+    n_feature_resets_ : ndarray of int of shape (n_features,)
+        How often the scaling of a feature began anew (dense rows,
+        ``feature_scaling='auto'``).
     n_iter_ : int
         Passes made.
     n_features_in_ : int
@@ -175,6 +189,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         initial_wealth=1.0,
         constants="sharp",
         decoding="coordinatewise",
+        certificate="auto",
         fit_intercept=True,
         average=False,
         max_iter=1,
@@ -193,6 +208,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         self.initial_wealth = initial_wealth
         self.constants = constants
         self.decoding = decoding
+        self.certificate = certificate
         self.fit_intercept = fit_intercept
         self.average = average
         self.max_iter = max_iter

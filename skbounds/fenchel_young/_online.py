@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from itertools import pairwise
-from math import inf, sqrt
 from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     check_consistent_length,
     validate_data,
@@ -25,28 +23,25 @@ from skbounds._base import (
 )
 from skbounds._blocks import row_blocks
 from skbounds._core import fenchel_young as _core
-from skbounds._magnitude import SMALLEST
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
-from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
-    aligned_zeros,
     canonical_rows,
     check_magnitude,
     check_row_weights,
     csr_arrays,
-    largest_norm,
 )
 from skbounds.fenchel_young._light import LightPath
-from skbounds.fenchel_young._losses import DECODINGS, FenchelYoungLoss
+from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._predictions import OnlinePredictions
+from skbounds.fenchel_young._state import StreamState
 
 # Uniform numbers drawn at a time; bounds the memory of long calls.
 _UNIFORMS = 2**20
 
 
 class FenchelYoungOnline(
-    RegretAccounts, OnlinePredictions, SkboundsEstimator, metaclass=ABCMeta
+    StreamState, RegretAccounts, OnlinePredictions, SkboundsEstimator, metaclass=ABCMeta
 ):
     """Base of the estimators that learn from a stream, one row after the other.
 
@@ -67,7 +62,8 @@ class FenchelYoungOnline(
         ],
         "experts": ["array-like"],
         "share": [Interval(Real, 0, 1, closed="left")],
-        "feature_scaling": [StrOptions({"auto", "none"})],
+        "feature_scaling": [StrOptions({"auto", "standard", "none"})],
+        "certificate": [StrOptions({"auto", "safe", "all"})],
         "clip": [Interval(Real, 0, None, closed="neither")],
         # Limits keep squares and products of parameters finite.
         "learning_rate": [
@@ -291,196 +287,6 @@ class FenchelYoungOnline(
         self.n_iter_ = 1
         return self._validate(X, y, None, complete=True)[:2]
 
-    def _seen_features(self, X):
-        """Return the rows of a whole stream as the learner sees them, from scratch."""
-        n, n_features = X.shape
-        intercept = bool(self._params_["fit_intercept"])
-        scaled = self._scaling_ == "auto"
-        if self._sparse_:
-            X = X.astype(np.float64)
-            X.eliminate_zeros()
-            if scaled:
-                columns, first = np.unique(X.indices, return_index=True)
-                magnitude = np.ones(n_features)
-                magnitude[columns] = np.abs(X.data[first])
-                X.data = np.clip(
-                    X.data / magnitude[X.indices],
-                    -self._params_["clip"],
-                    self._params_["clip"],
-                )
-            return sp.hstack([X, np.ones((n, 1))], format="csr") if intercept else X
-        features = np.zeros((n, n_features + intercept))
-        _core.features_dense(
-            _core.STANDARDIZE if scaled else _core.RAW,
-            intercept,
-            float(self._params_["clip"]),
-            np.require(X, requirements=["C", "A"]),
-            np.zeros(n_features),
-            np.zeros(n_features),
-            0.0,
-            features,
-        )
-        return features
-
-    def _start(self, X, weight):
-        """Set up the state from the first rows and the parameters."""
-        params = self._params_
-        learner = self._learner()
-        loss = self._make_loss()
-        if learner == "mixture":
-            try:
-                experts = np.asarray(params["experts"], dtype=np.float64)
-            except (TypeError, ValueError):
-                experts = np.full(1, np.nan)
-            if experts.ndim != 1 or not np.all(np.isfinite(experts) & (experts > 0)):
-                raise ValueError(
-                    "experts must be a sequence of positive finite step multipliers; "
-                    f"got {params['experts']!r}."
-                )
-            rates = np.concatenate([[0.0], experts])
-            groups = 1 if loss.structure == "simplex" else loss.size
-        else:
-            rates, groups = np.zeros(0), 0
-        if learner == "adaptive" and params["diameter"] is None:
-            raise ValueError(
-                "learner='adaptive' needs diameter, that of the ball of weights which "
-                "comparators are taken from; got None."
-            )
-        intercept = params["fit_intercept"]
-        n_rows = X.shape[1] + intercept
-        if n_rows > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"X has {X.shape[1]} features; at most {np.iinfo(np.int32).max - 1} "
-                "are supported."
-            )
-        width = loss.n_outputs * max(1, len(rates))
-        # Weights, accumulator and scale of a feature share a row; whole cache lines.
-        padded = width + 1
-        if learner == "mixture":
-            padded = -(-(width + 2) // 16) * 16
-        largest = float(abs(X).max()) if X.shape[0] and X.shape[1] else 0.0
-        if 0.0 < largest < SMALLEST:
-            raise ValueError(
-                f"X has no entry above {largest:.3g}, and squares vanish below "
-                f"{SMALLEST:g}. Multiply by a constant."
-            )
-        self._sparse_ = sp.issparse(X)
-        scaled = learner in ("mixture", "dual") and params["feature_scaling"] == "auto"
-        dense_map = scaled and not self._sparse_
-        # Dual averaging has the sum of gradients in its weights.
-        by_gradient = learner in ("ogd", "adaptive", "parameter_free")
-        self._state_ = {
-            "table": aligned_zeros(n_rows, padded, X.dtype),
-            "average": np.zeros((n_rows if params["average"] else 0, width)),
-            "gradient": np.zeros((n_rows if by_gradient else 0, loss.n_outputs)),
-            "mean": np.zeros(X.shape[1] if dense_map else 0),
-            "square": np.zeros(X.shape[1] if dense_map else 0),
-            "weights": np.full((groups, len(rates)), 1.0 / max(1, len(rates))),
-            "rates": rates,
-            "scalars": self._first_scalars(),
-        }
-        self._learner_ = learner
-        self._scaling_ = "none" if not scaled else "auto"
-        self._log_ = True
-        self._seed_ = int(
-            check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
-        )
-        length = params["feature_norm"]
-        if learner in ("mixture", "dual"):
-            self._norm_limit_ = inf
-        else:
-            if length == "auto":
-                length = sqrt(largest_norm(X, weight, intercept))
-            self._norm_limit_ = float(length)
-        # Of a single row, which coin betting has to know beforehand.
-        self._weight_limit_ = 1.0 if weight is None else max(weight.max(), 1e-300)
-        self._scale_ = 1.0
-        if learner != "mixture":
-            self._scale_ = loss.scale(params["decoding"], params["constants"])
-        self._step_ = self._natural_step(loss)
-
-    def _natural_step(self, loss):
-        """Return the step of the learner that carries the theorem.
-
-        For dual averaging, alone or as expert 0, in units of 1 / C_t^2.
-        """
-        params = self._params_
-        if params["learning_rate"] != "auto":
-            return float(params["learning_rate"])
-        constants = self._constants(loss)
-        if self._learner_ == "mixture":
-            ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
-            if not 0.0 < ratio < 1.0:
-                # No gap pays for a step; take that of the decoding that has one.
-                best = "randomized" if loss.loss == "logistic" else "coordinatewise"
-                ratio = loss.constants(best, "sharp").ratio
-                ratio = _bounds.mixture_ratio(ratio, params["share"])
-            if not 0.0 < ratio < 1.0:
-                ratio = 0.5
-            return _bounds.mixture_step(ratio, constants.curvature)
-        gap = _bounds.surrogate_gap(constants.ratio, self._scale_)
-        length = 1.0 if self._learner_ == "dual" else self._norm_limit_
-        return _bounds.natural_step(gap, constants.curvature, length)
-
-    def _learner(self):
-        """Return the learner's name; "dual" is expert 0 of the mixture alone."""
-        learner, loss = self._params_["learner"], self._loss_name()
-        if learner == "auto":
-            return "mixture" if loss in self._mixable else "dual"
-        if learner == "mixture" and loss not in self._mixable:
-            raise ValueError(
-                f"learner='mixture' needs a log-loss (loss in {self._mixable}); got "
-                f"loss={loss!r}. Use learner='auto'."
-            )
-        return learner
-
-    def _loss_name(self):
-        return self._params_["loss"]
-
-    def _first_scalars(self):
-        scalars = np.zeros(_core.N_SCALARS)
-        scalars[_core.FACTOR] = 1.0
-        scalars[_core.WEALTH] = self._params_["initial_wealth"]
-        scalars[_core.BET_SUM] = 1.0
-        return scalars
-
-    def _settings(self, loss):
-        """Return what the compiled loops need to know."""
-        params = self._params_
-        scaling = _core.RAW
-        if self._scaling_ == "auto":
-            scaling = _core.FIRST_MAGNITUDE if self._sparse_ else _core.STANDARDIZE
-        return {
-            "learner": getattr(_core, self._learner_.upper()),
-            "loss": loss.loss_code,
-            "decoding": DECODINGS.index(params["decoding"]),
-            "scaling": scaling,
-            "intercept": bool(params["fit_intercept"]),
-            "mu": float(loss.mu),
-            "step": float(self._step_),
-            "scale": float(self._scale_),
-            "norm_limit": float(self._norm_limit_),
-            "diameter": float(params["diameter"] or 0.0),
-            "gradient_limit": float(self._gradient_limit(loss)),
-            "share": float(params.get("share", 0.0)),
-            "clip": float(params["clip"]),
-            "n_outputs": loss.n_outputs,
-        }
-
-    def _gradient_limit(self, loss):
-        """Return the largest gradient norm of the scaled loss, for coin betting."""
-        if self._learner_ != "parameter_free":
-            return 1.0
-        widest = {
-            "simplex": sqrt(2.0),
-            "cube": sqrt(loss.size),
-            "chain": sqrt(loss.size),
-            "permutahedron": sqrt(loss.size * (loss.size**2 - 1.0) / 3.0),
-            "birkhoff": sqrt(2.0 * loss.size),
-        }[loss.structure]
-        limit = self._norm_limit_ * sqrt(self._weight_limit_)
-        return self._scale_ * limit * widest or 1.0
-
     def _run(self, X, targets, log, keep=False, weight=None):
         """Play and learn checked rows; return the plays if asked."""
         if weight is not None and not weight.all():
@@ -537,17 +343,6 @@ class FenchelYoungOnline(
             u, decoding, self._uniforms(len(u), loss.n_uniforms(decoding))
         )[0]
 
-    def _stream(self, loss):
-        """Return the compiled loops over rows, looking into the arrays of the state."""
-        # Arrays loaded as memory maps may be read-only, or not aligned.
-        self._state_ = {
-            name: np.require(array, requirements=["C", "A", "W"])
-            for name, array in self._state_.items()
-        }
-        single = self._state_["table"].dtype == np.float32
-        kind = _core.StreamFloat if single else _core.StreamDouble
-        return kind(**self._settings(loss), **self._state_)
-
     def _uniforms(self, n, draws):
         """Return the uniform numbers of the next n rows.
 
@@ -573,9 +368,10 @@ class FenchelYoungOnline(
     def _close_account(self):
         """End the account: regret is defined on the first pass only."""
         self._closed_ = {
-            "gradient": self._sum_of_gradients_norm(),
+            "gradient": self._sum_of_gradients(),
             "NORM_MAX": float(self._scalar("NORM_MAX")),
             "BEYOND": float(self._scalar("BEYOND")),
+            "WEIGHT_SUM": float(self._scalar("WEIGHT_SUM")),
         }
         self._log_ = False
 

@@ -42,10 +42,13 @@ class FenchelYoungOnlineOrdinalClassifier(
           4.2), on raw features;
         - ``'adaptive'``: AdaGrad-norm in a ball (Appendix E.1), on raw features;
         - ``'parameter_free'``: coin betting (Appendix E.2), on raw features.
-    feature_scaling : {'auto', 'none'}, default='auto'
-        For ``learner='auto'``: dense features are standardised by the running mean
-        and standard deviation, sparse ones divided by the magnitude of their first
-        non-zero entry.
+    feature_scaling : {'auto', 'standard', 'none'}, default='auto'
+        For ``learner='auto'``. ``'auto'``: dense features are standardised by running
+        moments that outliers do not enter, and that begin anew when a feature has
+        changed its offset or unit; sparse ones are divided by a magnitude that follows
+        changes. ``'standard'``: as in version 0.1, by the running mean and standard
+        deviation, or the magnitude of the first non-zero entry. ``'none'``: features as
+        they are.
     clip : float, default=3.0
         Scaled features are clipped to [-clip, clip].
     learning_rate : 'auto' or float, default='auto'
@@ -104,6 +107,11 @@ class FenchelYoungOnlineOrdinalClassifier(
     bound_valid_ : bool
         Whether the conditions of the regret bound hold for the rows so far: no row
         longer than `feature_norm`, a step that the gap pays for, a decoding with a gap.
+    progressive_errors_ : float
+        Target loss of `predict` on each row before it was learnt, summed.
+    n_feature_resets_ : ndarray of int of shape (n_features,)
+        How often the scaling of a feature began anew (dense rows,
+        ``feature_scaling='auto'``).
     n_iter_ : int
         Passes made.
     n_features_in_ : int
@@ -148,7 +156,7 @@ class FenchelYoungOnlineOrdinalClassifier(
         **{
             name: constraint
             for name, constraint in FenchelYoungOnline._parameter_constraints.items()
-            if name not in ("experts", "share")
+            if name not in ("experts", "share", "certificate")
         },
         "decoding": [StrOptions({"coordinatewise", "randomized", "argmax", "sample"})],
     }

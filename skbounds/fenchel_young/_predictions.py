@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_softmax, logsumexp, softmax
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._blocks import memory_limit, row_blocks
@@ -49,7 +50,8 @@ class OnlinePredictions:
         if self._learner_ == "mixture":
             total = scalars[_core.NORM_SUM]
             mean = scalars[_core.ROWS] / total if total > 0.0 else 0.0
-            factor[n_outputs:] = sqrt(mean)
+            # Rows of unit length have factors of their own.
+            factor[n_outputs:] = 1.0 if self._has_own_sums else sqrt(mean)
             cumulated[:n_outputs] = scalars[_core.CUMULATED_BASE]
         elif self._learner_ == "parameter_free":
             factor *= scalars[_core.BET] * scalars[_core.WEALTH]
@@ -65,12 +67,18 @@ class OnlinePredictions:
             return 0.0, np.ones(len(columns))
         if self._sparse_:
             width = self._make_loss().n_outputs * max(1, len(self._state_["rates"]))
-            column = width + (self._learner_ == "mixture")
+            column = width
+            if self._learner_ == "mixture":
+                column += self._n_sums(self._state_["rates"])
             spread = np.asarray(self._state_["table"][columns, column], np.float64)
             centre = 0.0
         else:
             count = self._state_["scalars"][_core.ROWS]
-            spread = np.sqrt(self._state_["square"][columns] / count)
+            if self._scaling_ == "auto":
+                count = np.maximum(self._state_["robust"][_core.COUNT, columns], 1.0)
+            square = self._state_["square"][columns]
+            tiny = np.finfo(np.float64).tiny
+            spread = np.sqrt(np.where(square >= tiny, square, 0.0) / count)
             centre = self._state_["mean"][columns]
         multiplier = np.divide(
             1.0, spread, out=np.zeros_like(spread), where=spread > 0.0
@@ -91,7 +99,7 @@ class OnlinePredictions:
         rows = np.append(columns, n_features) if intercept else columns
         weights = self._weights_of(rows)
         centre, multiplier = self._scale_of(columns)
-        clip = self._params_["clip"] if self._scaling_ == "auto" else inf
+        clip = inf if self._scaling_ == "none" else self._params_["clip"]
         size = memory_limit() // (2 * (len(columns) + weights.shape[1]) + 1)
         for block in row_blocks(X.shape[0], size):
             part = X[block]
@@ -107,6 +115,12 @@ class OnlinePredictions:
             scores = np.asarray(part @ weights[: len(columns)])
             if intercept:
                 scores += weights[-1]
+            if self._has_own_sums:
+                norm = row_norms(part, squared=True) + intercept
+                length = np.sqrt(norm)
+                unit = np.divide(1.0, length, out=np.zeros_like(norm), where=norm > 0.0)
+                n_outputs = self._make_loss().n_outputs
+                scores[:, n_outputs:] *= unit[:, None]
             yield block, scores
 
     def _predict_points(self, X):
@@ -197,6 +211,12 @@ class OnlinePredictions:
         loss = self._make_loss()
         n_features = self.n_features_in_
         weights = self._weights_of(slice(None))
+        if self._has_own_sums:
+            # As for a row of mean length.
+            scalars = self._state_["scalars"]
+            total = scalars[_core.NORM_SUM]
+            mean = scalars[_core.ROWS] / total if total > 0.0 else 0.0
+            weights[:, loss.n_outputs :] *= sqrt(mean)
         centre, multiplier = self._scale_of(np.arange(n_features))
         coef = weights[:n_features] * multiplier[:, None]
         intercept = np.zeros(weights.shape[1])

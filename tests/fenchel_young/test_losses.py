@@ -389,16 +389,15 @@ def test_mixture_has_no_bound_with_much_sharing(share):
     assert isnan(bound)
 
 
-@pytest.mark.parametrize("slack", [1.01, 1.5, 4.0, 30.0])
-def test_deviation_bound_holds_where_it_is_tight(slack):
-    """Exact tail of independent coin losses against the bound, for several delta."""
+@pytest.mark.parametrize("chance", [0.02, 0.3, 0.9])
+def test_margin_of_the_draws_at_one_time(chance):
+    """Exact tail of independent coin losses against the margin, for several delta."""
     from scipy.stats import binom
 
-    n, chance = 400, 0.02
+    n = 400
     for delta in (0.3, 0.05, 1e-3):
-        t = _bounds.deviation_bound(slack, 1.0, delta)
-        assert binom.sf(np.floor(slack * n * chance + t), n, chance) <= delta
-    assert isnan(_bounds.deviation_bound(1.0, 1.0, 0.1))
+        t = _bounds.draw_margin(n * chance * (1.0 - chance), delta)
+        assert binom.sf(np.floor(n * chance + t), n, chance) <= delta
 
 
 # ---------------------------------------------------------------- reference

@@ -115,12 +115,13 @@ def _fenchel_young(rng):
             "means": np.zeros((n, K)),
         },
         "features_dense": {
-            "scaling": _core.fenchel_young.STANDARDIZE,
+            "scaling": _core.fenchel_young.ROBUST,
             "intercept": True,
             "clip": 3.0,
             "X": rng.normal(size=(n, 3)),
             "mean": np.zeros(3),
             "square": np.zeros(3),
+            "robust": np.zeros((_core.fenchel_young.N_ROBUST, 3)),
             "first": 0.0,
             "out": np.zeros((n, 4)),
         },
@@ -355,7 +356,8 @@ def stream_arguments(learner="MIXTURE", loss="LOGISTIC", dtype=np.float64, **cha
     core = _core.fenchel_young
     n_outputs, n_experts = 4, 3 if learner == "MIXTURE" else 0
     width = n_outputs * max(1, n_experts)
-    columns = -(-(width + 2) // 16) * 16 if n_experts else width + 1
+    columns = -(-(width + 3) // 16) * 16 if n_experts else width + 1
+    every = learner == "MIXTURE"
     groups = 0 if not n_experts else 1 if loss == "LOGISTIC" else n_outputs
     scalars = np.zeros(core.N_SCALARS)
     scalars[[core.FACTOR, core.WEALTH, core.BET_SUM]] = 1.0
@@ -379,7 +381,10 @@ def stream_arguments(learner="MIXTURE", loss="LOGISTIC", dtype=np.float64, **cha
         "gradient": np.zeros((0 if n_experts else 4, n_outputs)),
         "mean": np.zeros(3),
         "square": np.zeros(3),
+        "robust": np.zeros((core.N_ROBUST, 3)),
         "weights": np.full((groups, n_experts), 1 / max(1, n_experts)),
+        "gradients": np.zeros((4 if every else 0, n_outputs * max(0, n_experts - 1))),
+        "accounts": np.zeros((2 if every else 0, n_experts)),
         "rates": np.arange(float(n_experts)),
         "scalars": scalars,
     }

@@ -115,19 +115,20 @@ def test_streams_at_every_level(learner, loss, dtype, at_level):
 
     def run():
         found = []
-        for scaling in ("STANDARDIZE", "FIRST_MAGNITUDE"):
+        for scaling in ("STANDARDIZE", "ROBUST", "FIRST_MAGNITUDE", "MAGNITUDE"):
             arguments = stream_arguments(
                 learner, loss, dtype, scaling=getattr(core, scaling), decoding=0
             )
             stream, plays = kind(**arguments), np.zeros_like(targets)
             rest = targets, uniforms, plays, True
-            if scaling == "STANDARDIZE":
+            if scaling in ("STANDARDIZE", "ROBUST"):
                 stream.dense(X, *rest)
             else:
                 indptr = Z.indptr.astype(np.int64)
                 stream.sparse(Z.data, Z.indices.astype(np.int32), indptr, *rest)
             found += [plays, arguments["table"], arguments["scalars"]]
-            found += [arguments["average"], arguments["weights"]]
+            found += [arguments["average"], arguments["weights"], arguments["robust"]]
+            found += [arguments["gradients"], arguments["accounts"]]
         return 0, copy.deepcopy(found)
 
     results = [at_level(level, run) for level in _core.levels()]

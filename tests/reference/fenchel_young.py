@@ -606,6 +606,71 @@ def first_magnitude_stream(X, clip=3.0, intercept=True):
     return np.column_stack([out, np.ones(len(X))]) if intercept else out
 
 
+def robust_stream(X, clip=3.0, intercept=True):
+    """Each entry by moments that outliers do not enter and that begin anew; and resets.
+
+    Feature by feature, from the rules: moments of values clipped at ten deviations; 16
+    values further away than five deviations, or 32 (looked at in every eighth row)
+    within a quarter of one from their own mean, where each miss takes three hits back,
+    put the moments of these values in place of the old ones.
+    """
+    X = np.asarray(X, dtype=float)
+    out, resets = np.zeros(X.shape), np.zeros(X.shape[1], dtype=int)
+    for i, column in enumerate(X.T):
+        N, mu, q, last = 0.0, 0.0, 0.0, np.nan
+        counters = {"down": [0, []], "up": [0, []]}
+        for t, x in enumerate(column):
+            for name, needed in (("down", 32), ("up", 16)):
+                sd = np.sqrt(q / N) if N else 0.0
+                if N < 20 or sd == 0.0 or (name == "down" and i % 8 != t % 8):
+                    continue
+                count, values = counters[name]
+                if name == "down":
+                    hit = not values or abs(x - np.mean(values)) < sd / 4
+                else:
+                    hit = abs(x - mu) > 5 * sd
+                hit = hit and x != last
+                if hit and count + 1 >= needed and np.ptp(values) > 0:
+                    N, mu = float(len(values)), float(np.mean(values))
+                    q = float(np.sum((np.array(values) - mu) ** 2))
+                    counters = {"down": [0, []], "up": [0, []]}
+                    resets[i] += 1
+                elif hit:
+                    counters[name] = [count + 1, [*values, x]]
+                else:
+                    count = max(count - 3, 0)
+                    counters[name] = [count, values if count else []]
+            sd = np.sqrt(q / N) if N else 0.0
+            v = x
+            if N >= 20 and sd > 0.0:
+                v = min(max(x, mu - 10 * sd), mu + 10 * sd)
+            N += 1.0
+            change = v - mu
+            mu += change / N
+            q += change * (v - mu)
+            if q > 0.0:
+                out[t, i] = min(max((x - mu) / np.sqrt(q / N), -clip), clip)
+            last = x
+    return (np.column_stack([out, np.ones(len(X))]) if intercept else out), resets
+
+
+def adapted_magnitude_stream(X, clip=3.0, intercept=True):
+    """Each entry over a magnitude: the first one's, or half way to one unlike it."""
+    X = np.asarray(X, dtype=float)
+    out = np.zeros(X.shape)
+    for i, column in enumerate(X.T):
+        m = 0.0
+        for t, x in enumerate(column):
+            if x == 0.0:
+                continue
+            if m == 0.0:
+                m = abs(x)
+            elif abs(x) > 8 * m or 8 * abs(x) < m:
+                m = np.exp(0.5 * (np.log(m) + np.log(abs(x))))
+            out[t, i] = min(max(x / m, -clip), clip)
+    return np.column_stack([out, np.ones(len(X))]) if intercept else out
+
+
 # ---------------------------------------------------------------- mixture of experts
 
 
@@ -617,6 +682,7 @@ def mixture(
     experts=(1, 4, 16),
     share=1e-3,
     step=0.62,
+    unit_rows=False,
 ):
     """Bayes mixture of dual-averaged gradient descent and AdaGrad experts.
 
@@ -628,12 +694,17 @@ def mixture(
 
     Per round: ``u`` (mixed), ``expert_u``, ``weights`` (those before the round and, at
     the end, after the last), ``expected``, ``surrogate``, ``surrogate0``, ``inner``.
-    Final state: ``Z``, ``W``, ``G``, ``N``, ``C2``.
+    Final state: ``Z``, ``W``, ``G``, ``N``, ``C2``. With ``unit_rows``, for sparse
+    streams, the AdaGrad experts see rows of length 1, have sums of their own, and a
+    damping of .03. ``accounts``: loss, <gradient, weights> and gradients per expert.
     """
     Xt, Y = np.asarray(Xt, dtype=float), np.asarray(Y, dtype=float)
     structure = {"logistic": "simplex", "sigmoid": "cube"}[loss]
     p, d, M = Xt.shape[1], Y.shape[1], 1 + len(experts)
     Z, W, G = np.zeros((p, d)), [np.zeros((p, d)) for _ in experts], np.zeros(p)
+    if unit_rows:
+        G = np.zeros((len(experts), p))
+    accounts = [[0.0, 0.0, np.zeros((p, d))] for _ in range(M)]
     w = np.full(M if loss == "logistic" else (d, M), 1 / M)
     total, C2, N = 0.0, 0.0, 0.0
     names = ("u", "expert_u", "weights", "expected", "surrogate", "surrogate0", "inner")
@@ -643,6 +714,8 @@ def mixture(
         total += x @ x
         N, C2 = total / t, max(C2, x @ x)
         f = 1 / sqrt(N) if N > 0 else 0.0
+        if unit_rows:
+            f = 1 / np.linalg.norm(x) if x.any() else 0.0
         scores = [step / C2 * Z.T @ x if C2 > 0 else np.zeros(d)]
         scores += [f * Wm.T @ x for Wm in W]
 
@@ -665,13 +738,22 @@ def mixture(
         out["surrogate"].append(-np.sum(mixed))
         out["surrogate0"].append(-np.sum(seen[..., 0]))
         out["inner"].append(delta[0] @ scores[0])
+        for m in range(M):
+            accounts[m][0] -= np.sum(seen[..., m])
+            accounts[m][1] += delta[m] @ scores[m]
+            accounts[m][2] += np.outer(x, delta[m])
 
         if C2 == 0:
             continue
         alpha = -share * np.expm1(mixed)[..., None]
         w = (1 - alpha) * w * np.exp(seen - mixed[..., None]) + alpha / M
         Z = Z - np.outer(x, delta[0])
-        if experts:
+        if experts and unit_rows:
+            for m, rate in enumerate(experts):
+                G[m] = G[m] + f**2 * x**2 * (delta[m + 1] @ delta[m + 1])
+                coefficient = rate * f * x / np.sqrt(G[m] + 0.03 * f**2)
+                W[m] = W[m] - np.outer(coefficient, delta[m + 1])
+        elif experts:
             e = np.mean([delta_m @ delta_m for delta_m in delta[1:]])
             G = G + f**2 * x**2 * e
             for m, rate in enumerate(experts):
@@ -680,4 +762,5 @@ def mixture(
 
     out["weights"].append(w)
     arrays = {name: np.array(values) for name, values in out.items()}
-    return arrays | {"Z": Z, "W": W, "G": G, "N": N, "C2": C2}
+    state = {"Z": Z, "W": W, "G": G, "N": N, "C2": C2}
+    return arrays | state | {"accounts": accounts}
