@@ -1,7 +1,7 @@
 """Online classification of streams with accidents: bad rows, other units and offsets.
 
-Each row is predicted, then learnt; one pass. Shown is the log-loss of the second half of
-the stream, after the accident (some are at its beginning).
+Each row is predicted, then learnt; one pass. Shown is the log-loss of the second half
+of the stream, after the accident (some are at its beginning).
 
 - ours: ``FenchelYoungOnlineClassifier()``, on raw columns;
 - standard: the same with ``feature_scaling="standard"``, version 0.1's running moments
