@@ -279,32 +279,27 @@ def test_high_probability_bound(params, norm):
 
 @pytest.mark.parametrize("learner", ["mixture", "sparsemax"])
 def test_high_probability_bound_is_its_definition(learner):
-    """The exponential martingale's bound, written out from the inequalities.
+    """The bound in expectation, and what the draws may do: written out.
 
-    With S_0 (1 - m) <= S(U) + C^2 |U|^2 / (2 s) and E <= r (S_0 + cost), realised
-    losses L <= (1 + rho) E + ln(1/delta) / z where (e^z - 1) / z = 1 + rho, and rho is
-    what makes the comparator's factor exactly c.
+    With e_t the expected losses, V = sum e_t (1 - e_t), and sixty rates l, the margin B
+    makes the mean of exp(l B - V (e^l - 1 - l)) equal to 1 / delta.
     """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = rng.integers(3, size=60)
-    step, norm, delta = 0.1, 2.0, 0.2
-    if learner == "mixture":
-        clf = FenchelYoungOnlineClassifier(learning_rate=step).fit(X, y)
-        ratio = 0.746729235403348 / (1.0 + np.log(1.0 - 1e-3))
-        curvature, scale, cost = 0.814528755178148, 1.0, np.log(4.0)
-    else:
-        clf = FenchelYoungOnlineClassifier("sparsemax", learner="auto")
-        clf.set_params(learning_rate=step).fit(X, y)
-        ratio = 4.0 * np.sqrt(2.0 / 3.0) / np.sqrt(2.0)
-        curvature, scale, cost = 2.0, 2.0 * ratio, 0.0
-    factor = scale * (1.0 - step * curvature / 2.0) / ratio
-    z = 1.0
-    for _ in range(200):
-        z = np.log1p(factor * z)
-    assert np.expm1(z) / z == pytest.approx(factor, rel=1e-12)
-    expected = scale * clf.feature_norm_**2 * norm**2 / (2.0 * step)
-    expected += factor * ratio * cost + np.log(1.0 / delta) / z
+    norm, delta = 2.0, 0.2
+    loss = {"mixture": "logistic", "sparsemax": "sparsemax"}[learner]
+    clf = FenchelYoungOnlineClassifier(loss, learner="auto", random_state=0)
+    totals = [0.0]
+    for i in range(60):
+        clf.partial_fit(X[i : i + 1], y[i : i + 1], classes=range(3))
+        totals.append(clf.expected_cumulative_loss_)
+    e = np.diff(totals)
+    V, rates = np.sum(e * (1.0 - e)), np.geomspace(1e-3, 8.0, 60)
+    mean = lambda B: np.mean(np.exp(rates * B - V * (np.exp(rates) - 1.0 - rates)))
+    B = clf.draw_margin(delta)
+    assert mean(B) == pytest.approx(1.0 / delta, rel=1e-8)
     assert clf.surrogate_regret_bound(norm, delta=delta) == pytest.approx(
-        expected, rel=1e-9
+        clf.surrogate_regret_bound(norm) + B, rel=1e-12
     )
+    assert B > clf.cumulative_loss_ - clf.expected_cumulative_loss_
