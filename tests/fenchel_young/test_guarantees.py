@@ -241,13 +241,13 @@ def test_realised_losses_match_their_expectations():
     [
         ({"learner": "ogd", "constants": "paper"}, 3.0),
         ({"learner": "mixture", "learning_rate": 0.3}, 3.0),
+        ({"learner": "mixture"}, 3.0),
     ],
 )
 def test_high_probability_bound(params, norm):
     """Realised regret exceeds the bound for delta = 1/2 in at most half of the runs.
 
-    400 runs: 5 standard errors above 1/2 (a false alarm in 3 million) are 0.625. The
-    bound's conditions are checked as well: the default step leaves no room for it.
+    400 runs: 5 standard errors above 1/2 (a false alarm in 3 million) are 0.625.
     """
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], size=(400, 3))
@@ -258,7 +258,11 @@ def test_high_probability_bound(params, norm):
         length = 2.0
         step = {"learning_rate": (1.0 - np.log(2.0)) / (2.0 * length**2)}
         plain = FenchelYoungOnlineClassifier(**params).fit(X, y)
-        assert np.isnan(plain.surrogate_regret_bound(norm, delta=0.5))
+        # Without it the draws are accounted for when they have been made.
+        margin = plain.draw_margin(0.5)
+        assert plain.surrogate_regret_bound(norm, delta=0.5) == pytest.approx(
+            plain.surrogate_regret_bound(norm) + margin
+        )
     over = 0
     for seed in range(400):
         clf = FenchelYoungOnlineClassifier(random_state=seed, **params, **step)
