@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.model_selection import GroupKFold
 
 
 def split_rows(n_rows: int, cert_size: float, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -134,12 +135,10 @@ def assign_group_folds(groups, n_folds, rng) -> np.ndarray:
     ----------
     groups : ndarray of int of shape (n_rows,)
     """
-    _, local, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    fold_of = np.empty(len(sizes), dtype=np.intp)
-    filled = np.zeros(n_folds)
-    order = rng.permutation(len(sizes))
-    # The largest first, each to where the fewest rows are.
-    for group in order[np.argsort(-sizes[order], kind="stable")]:
-        fold_of[group] = filled.argmin()
-        filled[fold_of[group]] += sizes[group]
-    return fold_of[local.ravel()]
+    # The splitter takes groups of one size in the order of their numbers.
+    groups = rng.permutation(int(groups.max()) + 1)[groups]
+    folds = np.empty(len(groups), dtype=np.intp)
+    splits = GroupKFold(n_folds).split(groups, groups=groups)
+    for fold, (_, held) in enumerate(splits):
+        folds[held] = fold
+    return folds

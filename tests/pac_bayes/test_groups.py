@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from skbounds import PACBayesEnsembleClassifier, PACBayesSVMEnsemble
+from skbounds.pac_bayes._layout import assign_group_folds
 
 KINDS = ["svm", "list"]
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* certification:UserWarning")
@@ -227,3 +228,21 @@ def test_coverage_over_groups():
     error = np.sqrt(delta * (1 - delta) / n_runs)
     assert failures / n_runs <= delta + 3 * error
     assert plain_failures / n_runs > delta + 3 * error
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+def test_group_folds_are_whole_and_even(n_folds):
+    rng = np.random.RandomState(0)
+    groups = np.repeat(np.arange(12), rng.randint(1, 9, 12))
+    rng.shuffle(groups)
+    # Training rows leave numbers of groups out.
+    groups = 2 * groups + 1
+    folds = assign_group_folds(groups, n_folds, np.random.RandomState(1))
+    for group in np.unique(groups):
+        assert len(np.unique(folds[groups == group])) == 1
+    sizes = np.bincount(folds, minlength=n_folds)
+    assert sizes.min() > 0
+    # No group is put where there are more rows than elsewhere.
+    assert np.ptp(sizes) <= np.bincount(groups).max()
+    others = assign_group_folds(groups, n_folds, np.random.RandomState(2))
+    assert (folds[:, None] == folds).tolist() != (others[:, None] == others).tolist()
