@@ -137,6 +137,9 @@ void decode_rows(int structure, int decoding, Array2<const double> u,
 
 // Of the rows of a call; nothing where all are 1.
 using RowWeights = std::optional<Array1<const double>>;
+// Of rows that were played before.
+using Matrix = std::optional<Array2<const double>>;
+using Targets = std::optional<Array2<const Target>>;
 
 // A stream under way. It looks into arrays that Python owns, and keeps them alive; it is
 // made again after unpickling. Not to be used by several threads at once.
@@ -169,35 +172,141 @@ template <class T> class StreamBinding {
         s_.n_outputs = n_outputs;
         s_.n_targets = targets_of(structure_, n_outputs);
         check();
-        const index columns = s_.table.cols, n_experts = s_.rates.size;
-        const index width = n_outputs * (n_experts > 0 ? n_experts : 1);
-        fixed_ = std::make_unique<Scratch>(
-            pieces(3, columns) + pieces(3, width) + pieces(2, n_outputs) +
-            pieces(1, s_.weights.rows * n_experts) + pieces(2, s_.n_targets) +
-            pieces(1, n_experts + 1) +
-            row_bytes(structure_, n_outputs));
-        Memory memory = fixed_->memory();
-        s_.out = take<T>(memory, columns);
-        s_.fast = take<T>(memory, columns);
-        s_.slow = take<T>(memory, columns);
-        for (index k = 0; k < columns; ++k) s_.out[k] = s_.fast[k] = s_.slow[k] = T(0);
-        s_.score = take<double>(memory, width);
-        s_.power = take<double>(memory, width);
-        s_.delta = take<double>(memory, width);
-        s_.u = take<double>(memory, n_outputs);
-        s_.means = take<double>(memory, n_outputs);
-        s_.chance = take<double>(memory, s_.weights.rows * n_experts);
-        s_.play = take<Target>(memory, s_.n_targets);
-        s_.vertex = take<Target>(memory, s_.n_targets);
-        s_.energies = take<double>(memory, n_experts + 1);
-        for (index k = 0; k < s_.n_targets; ++k) s_.play[k] = 0;
-        s_.memory = memory;
+        fixed_ = std::make_unique<Scratch>(fixed_bytes());
+        lay_out(s_, fixed_->memory());
     }
 
     void dense(Array2<const T> X, Array2<const Target> targets,
                Array2<const double> uniforms, Array2<Target> plays, bool log,
-               RowWeights weights) {
+               RowWeights weights, Matrix means, Targets played, Targets vertices) {
         const Alone alone(busy_);
+        const Mat<const T> rows = check_dense(X);
+        Draws draws = check(rows.rows, targets, uniforms, plays, log, weights);
+        draws.earlier = check_earlier(rows.rows, means, played, vertices);
+        reserve(rows.cols);
+        run([&](Pulse &pulse) { kernels().dense(s_, rows, draws, pulse); });
+    }
+
+    void sparse(Array1<const T> data, Array1<const std::int32_t> indices,
+                Array1<const std::int64_t> indptr, Array2<const Target> targets,
+                Array2<const double> uniforms, Array2<Target> plays, bool log,
+                RowWeights weights, Matrix means, Targets played, Targets vertices) {
+        const Alone alone(busy_);
+        index longest = 0;
+        const Csr<T> X = check_sparse(data, indices, indptr, longest);
+        const index n = X.indptr.size - 1;
+        Draws draws = check(n, targets, uniforms, plays, log, weights);
+        draws.earlier = check_earlier(n, means, played, vertices);
+        reserve(longest);
+        run([&](Pulse &pulse) { kernels().sparse(s_, X, draws, pulse); });
+    }
+
+    // The functions from here on have memory of their own and change nothing: any number
+    // of threads may call them.
+
+    void try_dense(Array2<const T> X, double weight, Array1<const double> uniforms,
+                   Array1<Target> play, Array1<Target> vertex, Array1<double> means) const {
+        const Mat<const T> rows = check_dense(X);
+        require(rows.rows == 1, "X: one row at a time");
+        const Trial trial = check_trial(weight, uniforms, play, vertex, means);
+        look(rows.cols, detached_bytes(), [&](Stream<T> &s, Memory memory) {
+            kernels().try_dense(s, rows, trial, memory);
+        });
+    }
+
+    void try_sparse(Array1<const T> data, Array1<const std::int32_t> indices,
+                    Array1<const std::int64_t> indptr, double weight,
+                    Array1<const double> uniforms, Array1<Target> play,
+                    Array1<Target> vertex, Array1<double> means) const {
+        index longest = 0;
+        const Csr<T> X = check_sparse(data, indices, indptr, longest);
+        require(X.indptr.size == 2, "indptr: one row at a time");
+        const Trial trial = check_trial(weight, uniforms, play, vertex, means);
+        look(longest, detached_bytes(), [&](Stream<T> &s, Memory memory) {
+            kernels().try_sparse(s, X, trial, memory);
+        });
+    }
+
+    void points_dense(Array2<const T> X, Array2<double> u) const {
+        const Mat<const T> rows = check_dense(X);
+        has_shape(u, rows.rows, s_.n_outputs, "u: wrong shape");
+        const Mat<double> to = view(u);
+        look(rows.cols, 0, [&](Stream<T> &s, Memory) { kernels().points_dense(s, rows, to); });
+    }
+
+    void points_sparse(Array1<const T> data, Array1<const std::int32_t> indices,
+                       Array1<const std::int64_t> indptr, Array2<double> u) const {
+        index longest = 0;
+        const Csr<T> X = check_sparse(data, indices, indptr, longest);
+        has_shape(u, X.indptr.size - 1, s_.n_outputs, "u: wrong shape");
+        const Mat<double> to = view(u);
+        look(longest, 0, [&](Stream<T> &s, Memory) { kernels().points_sparse(s, X, to); });
+    }
+
+  private:
+    index n_experts() const { return s_.rates.size; }
+
+    index fixed_bytes() const {
+        const index width = s_.n_outputs * (n_experts() > 0 ? n_experts() : 1);
+        return pieces(3, s_.table.cols) + pieces(3, width) + pieces(2, s_.n_outputs) +
+               pieces(1, s_.weights.rows * n_experts()) + pieces(2, s_.n_targets) +
+               pieces(1, n_experts() + 1) + row_bytes(structure_, s_.n_outputs);
+    }
+
+    // Gives a stream its memory for one row, without what grows with the row's length.
+    void lay_out(Stream<T> &s, Memory memory) const {
+        const index columns = s.table.cols;
+        const index width = s.n_outputs * (n_experts() > 0 ? n_experts() : 1);
+        s.out = take<T>(memory, columns);
+        s.fast = take<T>(memory, columns);
+        s.slow = take<T>(memory, columns);
+        for (index k = 0; k < columns; ++k) s.out[k] = s.fast[k] = s.slow[k] = T(0);
+        s.score = take<double>(memory, width);
+        s.power = take<double>(memory, width);
+        s.delta = take<double>(memory, width);
+        s.u = take<double>(memory, s.n_outputs);
+        s.means = take<double>(memory, s.n_outputs);
+        s.chance = take<double>(memory, s.weights.rows * n_experts());
+        s.play = take<Target>(memory, s.n_targets);
+        s.vertex = take<Target>(memory, s.n_targets);
+        s.energies = take<double>(memory, n_experts() + 1);
+        for (index k = 0; k < s.n_targets; ++k) s.play[k] = 0;
+        s.memory = memory;
+    }
+
+    index row_memory(index n) const {
+        const index experts = n_experts() > 1 ? n_experts() - 1 : 0;
+        return pieces(3, n) + pieces(1, experts * n);
+    }
+
+    // Gives a stream its memory for the n entries of a row.
+    void lay_out_row(Stream<T> &s, index n, Memory &memory) const {
+        const index experts = n_experts() > 1 ? n_experts() - 1 : 0;
+        s.val = take<T>(memory, n);
+        s.rate = take<T>(memory, n);
+        s.idx = take<std::int32_t>(memory, n);
+        s.own_rate = take<double>(memory, experts * n);
+    }
+
+    // Of copies of what changes before a row is learnt.
+    index detached_bytes() const {
+        return pieces(1, s_.mean.size) + pieces(1, s_.square.size) +
+               pieces(1, s_.robust.rows * s_.robust.cols) +
+               pieces(1, s_.weights.rows * s_.weights.cols) + pieces(1, s_.scalars.size);
+    }
+
+    // Calls f with a stream of the same arrays and memory of its own, and more memory.
+    template <class F> void look(index longest, index more, F &&f) const {
+        const Scratch fixed(fixed_bytes()), rest(row_memory(longest + 1) + more);
+        Stream<T> s = s_;
+        lay_out(s, fixed.memory());
+        Memory memory = rest.memory();
+        lay_out_row(s, longest + 1, memory);
+        nb::gil_scoped_release nogil;
+        f(s, memory);
+    }
+
+    Mat<const T> check_dense(const Array2<const T> &X) const {
         const Mat<const T> rows = view(X);
         require(rows.cols + s_.settings.intercept == s_.table.rows,
                 "X: wrong number of columns");
@@ -210,23 +319,19 @@ template <class T> class StreamBinding {
         require(scaling != ROBUST ||
                     (s_.robust.rows == N_ROBUST && s_.robust.cols == rows.cols),
                 "robust: wrong shape");
-        const Draws draws = check(rows.rows, targets, uniforms, plays, log, weights);
-        reserve(rows.cols);
-        run([&](Pulse &pulse) { kernels().dense(s_, rows, draws, pulse); });
+        return rows;
     }
 
-    void sparse(Array1<const T> data, Array1<const std::int32_t> indices,
-                Array1<const std::int64_t> indptr, Array2<const Target> targets,
-                Array2<const double> uniforms, Array2<Target> plays, bool log,
-                RowWeights weights) {
-        const Alone alone(busy_);
+    Csr<T> check_sparse(const Array1<const T> &data,
+                        const Array1<const std::int32_t> &indices,
+                        const Array1<const std::int64_t> &indptr, index &longest) const {
         const Csr<T> X{view(data), view(indices), view(indptr)};
         const index n = X.indptr.size - 1;
         require(n >= 0, "indptr: empty");
         require(X.data.size == X.indices.size, "data, indices: lengths differ");
         const int scaling = s_.settings.scaling;
         require(scaling == RAW || s_.table.cols > magnitude_column(s_), "table: too narrow");
-        index longest = 0, before = X.indptr[0];
+        index before = X.indptr[0];
         require(before >= 0 && X.indptr[n] <= X.data.size, "indptr: beyond the data");
         bool good = true;
         for (index i = 1; i <= n; ++i) {
@@ -240,12 +345,39 @@ template <class T> class StreamBinding {
         for (index p = X.indptr[0]; p < X.indptr[n]; ++p)
             good &= 0 <= X.indices[p] && X.indices[p] < n_features;
         require(good, "indices: out of range");
-        const Draws draws = check(n, targets, uniforms, plays, log, weights);
-        reserve(longest);
-        run([&](Pulse &pulse) { kernels().sparse(s_, X, draws, pulse); });
+        return X;
     }
 
-  private:
+    // Plays of rows that are learnt later than they were played.
+    Earlier check_earlier(index n, const Matrix &means, const Targets &played,
+                          const Targets &vertices) const {
+        require(means.has_value() == played.has_value() &&
+                    means.has_value() == vertices.has_value(),
+                "means, played, vertices: all or none");
+        if (!means) return {};
+        has_shape(*means, n, s_.n_outputs, "means: wrong shape");
+        has_shape(*played, n, s_.n_targets, "played: wrong shape");
+        has_shape(*vertices, n, s_.n_targets, "vertices: wrong shape");
+        const Earlier earlier{view(*means), view(*played), view(*vertices)};
+        check_targets(structure_, s_.n_outputs, earlier.plays);
+        check_targets(structure_, s_.n_outputs, earlier.vertices);
+        return earlier;
+    }
+
+    Trial check_trial(double weight, const Array1<const double> &uniforms,
+                      const Array1<Target> &play, const Array1<Target> &vertex,
+                      const Array1<double> &means) const {
+        require(0.0 < weight && std::isfinite(weight), "weight: not positive and finite");
+        has_length(play, s_.n_targets, "play: wrong length");
+        has_length(vertex, s_.n_targets, "vertex: wrong length");
+        has_length(means, s_.n_outputs, "means: wrong length");
+        require(index(uniforms.shape(0)) >=
+                    uniforms_of(structure_, s_.settings.decoding, s_.n_outputs),
+                "uniforms: too few");
+        return {weight, view(uniforms).data, view(play).data, view(vertex).data,
+                view(means).data};
+    }
+
     // Rows of a stream come one after the other: its scratch memory is that of one call.
     class Alone {
       public:
@@ -303,7 +435,7 @@ template <class T> class StreamBinding {
     Draws check(index n, const Array2<const Target> &targets,
                 const Array2<const double> &uniforms, const Array2<Target> &plays,
                 bool log, const RowWeights &weights) const {
-        Draws draws{view(targets), view(uniforms), view(plays), log, {}};
+        Draws draws{view(targets), view(uniforms), view(plays), log, {}, {}};
         if (weights) {
             has_length(*weights, n, "weights: wrong length");
             draws.weights = view(*weights);
@@ -328,14 +460,9 @@ template <class T> class StreamBinding {
     void reserve(index longest) {
         if (rows_ && longest <= longest_) return;
         longest_ = longest > 2 * longest_ ? longest : 2 * longest_;
-        const index n = longest_ + 1;
-        const index experts = s_.rates.size > 1 ? s_.rates.size - 1 : 0;
-        rows_ = std::make_unique<Scratch>(pieces(3, n) + pieces(1, experts * n));
+        rows_ = std::make_unique<Scratch>(row_memory(longest_ + 1));
         Memory memory = rows_->memory();
-        s_.val = take<T>(memory, n);
-        s_.rate = take<T>(memory, n);
-        s_.idx = take<std::int32_t>(memory, n);
-        s_.own_rate = take<double>(memory, experts * n);
+        lay_out_row(s_, longest_ + 1, memory);
     }
 
     Array2<T> table_;
@@ -366,10 +493,21 @@ template <class T> void bind_stream(nb::module_ &m, const char *name) {
              array("mean"), array("square"), array("robust"), array("weights"),
              array("gradients"), array("accounts"), array("rates"), array("scalars"))
         .def("dense", &Binding::dense, array("X"), array("targets"), array("uniforms"),
-             array("plays"), nb::arg("log"), array("weights") = nb::none())
+             array("plays"), nb::arg("log"), array("weights") = nb::none(),
+             array("means") = nb::none(), array("played") = nb::none(),
+             array("vertices") = nb::none())
         .def("sparse", &Binding::sparse, array("data"), array("indices"), array("indptr"),
              array("targets"), array("uniforms"), array("plays"), nb::arg("log"),
-             array("weights") = nb::none());
+             array("weights") = nb::none(), array("means") = nb::none(),
+             array("played") = nb::none(), array("vertices") = nb::none())
+        .def("try_dense", &Binding::try_dense, array("X"), nb::arg("weight"),
+             array("uniforms"), array("play"), array("vertex"), array("means"))
+        .def("try_sparse", &Binding::try_sparse, array("data"), array("indices"),
+             array("indptr"), nb::arg("weight"), array("uniforms"), array("play"),
+             array("vertex"), array("means"))
+        .def("points_dense", &Binding::points_dense, array("X"), array("u"))
+        .def("points_sparse", &Binding::points_sparse, array("data"), array("indices"),
+             array("indptr"), array("u"));
 }
 
 template <class T>
@@ -428,7 +566,7 @@ void bind_fenchel_young(nb::module_ &m) {
         "SURROGATE_BASE", "INNER",    "GRADIENT_SQUARED", "NORM_SUM", "NORM_MAX",
         "BEYOND",    "FACTOR",        "WEIGHT_NORM", "STEP_SUM",      "WEALTH",
         "BET",       "BET_SUM",       "CUMULATED", "CUMULATED_BASE",  "WEIGHT_SUM",
-        "WEIGHT_MAX", "EXPECTED_SQUARED", "PROGRESSIVE", "N_SCALARS"};
+        "WEIGHT_MAX", "EXPECTED_SQUARED", "PROGRESSIVE", "AT_LEARNING", "N_SCALARS"};
     name(m, structures, N_STRUCTURES);
     name(m, losses, N_LOSSES);
     name(m, learners, N_LEARNERS);

@@ -41,10 +41,14 @@ void fill_dense(int scaling, const T *row, index d, double count, double clip,
 
 constexpr double UNLIKE = 8.0;  // magnitudes of one scale differ by less than this factor
 
+// What happens to a sparse feature's magnitude: it follows the entry, or only looks as if
+// it did, or stays.
+enum Following { FOLLOWS, AS_IF, STAYS };
+
 // Fills idx and val with a sparse row; returns its length. A feature's scale is its first
 // non-zero magnitude, in a column of the table; with MAGNITUDE it goes half the way (of
 // logarithms) to one that is unlike it.
-template <class T>
+template <Following HOW = FOLLOWS, class T>
 index fill_sparse(const Stream<T> &s, const Csr<T> &X, index i, index column) {
     index n = 0;
     const T clip = T(s.settings.clip);
@@ -53,12 +57,17 @@ index fill_sparse(const Stream<T> &s, const Csr<T> &X, index i, index column) {
         if (x == T(0)) continue;
         const std::int32_t j = X.indices[position];
         if (s.settings.scaling == FIRST_MAGNITUDE || s.settings.scaling == MAGNITUDE) {
-            T &scale = s.table(j, column);
-            const T size = x < T(0) ? -x : x;
-            if (scale == T(0)) scale = size;
-            else if (s.settings.scaling == MAGNITUDE &&
-                     (size > T(UNLIKE) * scale || T(UNLIKE) * size < scale))
-                scale = T(double(scale) * sqrt(double(size) / double(scale)));
+            T scale = s.table(j, column);
+            if constexpr (HOW != STAYS) {
+                const T size = x < T(0) ? -x : x;
+                if (scale == T(0)) scale = size;
+                else if (s.settings.scaling == MAGNITUDE &&
+                         (size > T(UNLIKE) * scale || T(UNLIKE) * size < scale))
+                    scale = T(double(scale) * sqrt(double(size) / double(scale)));
+            }
+            if constexpr (HOW == FOLLOWS) s.table(j, column) = scale;
+            // Features that were never seen.
+            if (scale == T(0)) continue;
             x = x / scale;
             x = x > -clip ? x : -clip;
             x = x < clip ? x : clip;

@@ -5,6 +5,7 @@
 #pragma once
 #include "../common/lanes.h"
 #include "../common/vexp.h"
+#include "accounts.h"
 #include "losses.h"
 #include "table.h"
 
@@ -244,14 +245,17 @@ void learn_mixture(Stream<T> &s, index n, double feature, double base, double we
     }
 }
 
-// Plays and learns one row of n entries.
-template <int LOSS, int W, class T>
-void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target *play) {
-    using Polytope = typename PolytopeOf<STRUCTURE_OF[LOSS]>::type;
+// A row's length, and the factors that its scores have.
+struct Factors {
+    double norm, feature, base;
+    bool active;
+};
+
+// Takes a row's length and weight into the state, and fills the scores.
+template <int W, class T> Factors look_mixture(Stream<T> &s, index n, double weight) {
     const index n_outputs = s.n_outputs, width = n_outputs * s.rates.size;
-    const Target *target = draws.targets.row(row);
     double *scalars = s.scalars.data;
-    const double norm = squared_norm(s.val, 0, n), weight = draws.weight(row);
+    const double norm = squared_norm(s.val, 0, n);
     scalars[ROWS] += 1.0;
     scalars[NORM_SUM] += norm;
     scalars[NORM_MAX] = larger(scalars[NORM_MAX], weight * norm);
@@ -269,11 +273,32 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
     } else {
         for (index k = 0; k < width; ++k) s.score[k] = 0.0;
     }
-    BaseLosses losses;
-    if constexpr (LOSS == LOGISTIC)
-        losses = softmax_experts(s, target[0]);
-    else
-        losses = sigmoid_experts(s, target);
+    return {norm, feature, base, active};
+}
+
+// Fills u, the mixed prediction; what belongs to the target is meant for learning.
+template <int LOSS, class T> BaseLosses mix(const Stream<T> &s, const Target *target) {
+    if constexpr (LOSS == LOGISTIC) return softmax_experts(s, target[0]);
+    else return sigmoid_experts(s, target);
+}
+
+template <int LOSS, int W, class T>
+void try_mixture(Stream<T> &s, index n, double weight) {
+    look_mixture<W>(s, n, weight);
+    for (index k = 0; k < s.n_targets; ++k) s.vertex[k] = 0;
+    mix<LOSS>(s, s.vertex);
+}
+
+// Plays and learns one row of n entries.
+template <int LOSS, int W, class T>
+void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target *play) {
+    using Polytope = typename PolytopeOf<STRUCTURE_OF[LOSS]>::type;
+    const index n_outputs = s.n_outputs;
+    const Target *target = draws.targets.row(row);
+    double *scalars = s.scalars.data;
+    const double weight = draws.weight(row);
+    const Factors factors = look_mixture<W>(s, n, weight);
+    const BaseLosses losses = mix<LOSS>(s, target);
     decode<Polytope>(s.settings.decoding, s.u, n_outputs, draws.uniforms.row(row), play,
                      s.n_targets, s.means, s.memory);
     if (s.accounts.rows > 0 && draws.log) account_experts<LOSS>(s, n, target, weight);
@@ -282,23 +307,14 @@ void mixture_round(Stream<T> &s, index n, const Draws &draws, index row, Target 
     for (index group = 0; group < s.weights.rows; ++group)
         value += reweigh<LOSS>(s, group, target[group], power);
     if (draws.log) {
-        scalars[ROUNDS] += 1.0;
-        const double expected =
-            weight * Polytope::loss_at(s.means, n_outputs, target, s.n_targets);
-        scalars[EXPECTED] += expected;
-        scalars[EXPECTED_SQUARED] += expected * expected;
-        Polytope::nearest(s.u, n_outputs, s.vertex, s.n_targets, s.memory);
-        scalars[PROGRESSIVE] +=
-            weight * Polytope::loss_between(s.vertex, target, n_outputs, s.n_targets);
-        scalars[REALISED] +=
-            weight * Polytope::loss_between(play, target, n_outputs, s.n_targets);
+        account_play<Polytope>(s, draws, row, weight, play);
         scalars[SURROGATE] += weight * value;
         scalars[SURROGATE_BASE] += weight * losses.loss;
         scalars[INNER] += weight * losses.inner;
         scalars[GRADIENT_SQUARED] +=
-            weight * weight * squared_norm(s.delta, 0, n_outputs) * norm;
+            weight * weight * squared_norm(s.delta, 0, n_outputs) * factors.norm;
     }
-    if (active) learn_mixture<W>(s, n, feature, base, weight);
+    if (factors.active) learn_mixture<W>(s, n, factors.feature, factors.base, weight);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // the table and may change the factor.
 #pragma once
 #include "../common/lanes.h"
+#include "accounts.h"
 #include "losses.h"
 #include "table.h"
 
@@ -82,16 +83,17 @@ Step betting_step(Stream<T> &s, index n, double scale, double squared, double st
     return {rate * unit / scalars[FACTOR], shrink};
 }
 
-template <int LOSS, class T>
-void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *play) {
-    using Polytope = typename PolytopeOf<STRUCTURE_OF[LOSS]>::type;
+// What is common to all ways of looking at a row.
+struct Look {
+    double norm, factor, stake;
+};
+
+// Takes a row's length into the state, and fills the scores.
+template <class T> Look look_single(Stream<T> &s, index n, double weight) {
     const Settings &settings = s.settings;
-    const index size = s.n_outputs;
-    const Target *target = draws.targets.row(row);
-    double *scalars = s.scalars.data, *theta = s.score, *residual = s.delta;
+    double *scalars = s.scalars.data, *theta = s.score;
     // A row's weight scales its loss as the loss's own scale does.
-    const double norm = squared_norm(s.val, 0, n), weight = draws.weight(row);
-    const double scale = settings.scale * weight;
+    const double norm = squared_norm(s.val, 0, n);
     scalars[ROWS] += 1.0;
     scalars[NORM_SUM] += norm;
     scalars[NORM_MAX] = larger(scalars[NORM_MAX], weight * norm);
@@ -106,8 +108,26 @@ void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *
         stake = scalars[BET] * scalars[WEALTH];
         factor *= stake;
     }
-    score_single(s.idx, s.val, n, s.table, size, theta);
-    for (index k = 0; k < size; ++k) theta[k] *= factor;
+    score_single(s.idx, s.val, n, s.table, s.n_outputs, theta);
+    for (index k = 0; k < s.n_outputs; ++k) theta[k] *= factor;
+    return {norm, factor, stake};
+}
+
+template <int LOSS, class T> void try_single(Stream<T> &s, index n, double weight) {
+    look_single(s, n, weight);
+    predict<LOSS>(s.settings.mu, s.score, s.n_outputs, s.u, s.memory);
+}
+
+template <int LOSS, class T>
+void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *play) {
+    using Polytope = typename PolytopeOf<STRUCTURE_OF[LOSS]>::type;
+    const Settings &settings = s.settings;
+    const index size = s.n_outputs;
+    const Target *target = draws.targets.row(row);
+    double *scalars = s.scalars.data, *theta = s.score, *residual = s.delta;
+    const double weight = draws.weight(row), scale = settings.scale * weight;
+    const Look look = look_single(s, n, weight);
+    const double norm = look.norm, factor = look.factor, stake = look.stake;
     const double value = scale * respond<LOSS>(settings.mu, theta, size, target,
                                                s.n_targets, s.u, residual, s.memory);
     decode<Polytope>(settings.decoding, s.u, size, draws.uniforms.row(row), play,
@@ -120,19 +140,7 @@ void single_round(Stream<T> &s, index n, const Draws &draws, index row, Target *
     inner *= scale;
     squared *= scale * scale * norm;
     if (draws.log) {
-        scalars[ROUNDS] += 1.0;
-        const double expected =
-            weight * Polytope::loss_at(s.means, size, target, s.n_targets);
-        scalars[EXPECTED] += expected;
-        scalars[EXPECTED_SQUARED] += expected * expected;
-        // Nearest matchings take longer than everything else.
-        if constexpr (STRUCTURE_OF[LOSS] != BIRKHOFF) {
-            Polytope::nearest(s.u, size, s.vertex, s.n_targets, s.memory);
-            scalars[PROGRESSIVE] +=
-                weight * Polytope::loss_between(s.vertex, target, size, s.n_targets);
-        }
-        scalars[REALISED] +=
-            weight * Polytope::loss_between(play, target, size, s.n_targets);
+        account_play<Polytope>(s, draws, row, weight, play);
         scalars[SURROGATE] += value;
         scalars[SURROGATE_BASE] += value;
         scalars[INNER] += inner;

@@ -1,9 +1,7 @@
 // The loops over the rows of a stream.
 #include "stream.h"
 
-#include "features.h"
-#include "mixture.h"
-#include "single.h"
+#include "looks.h"
 
 namespace skb::SKB_LEVEL {
 namespace {
@@ -59,6 +57,38 @@ template <class T> void sparse(Stream<T> &s, Csr<T> X, const Draws &draws, Pulse
 }
 
 template <class T>
+void try_dense(Stream<T> &s, Mat<const T> X, const Trial &trial, Memory memory) {
+    const Settings &settings = s.settings;
+    const index n = X.cols + (settings.intercept ? 1 : 0);
+    for (index j = 0; j < n; ++j) s.idx[j] = std::int32_t(j);
+    detach(s, memory);
+    fill_dense(settings.scaling, X.row(0), X.cols, s.scalars[ROWS] + 1.0, settings.clip,
+               s.mean.data, s.square.data, s.robust, settings.intercept, s.val);
+    try_row(s, n, trial);
+}
+
+template <class T>
+void try_sparse(Stream<T> &s, Csr<T> X, const Trial &trial, Memory memory) {
+    detach(s, memory);
+    const index n = fill_sparse<AS_IF>(s, X, 0, magnitude_column(s));
+    try_row(s, n, trial);
+}
+
+template <class T> void points_dense(Stream<T> &s, Mat<const T> X, Mat<double> u) {
+    const index n = X.cols + (s.settings.intercept ? 1 : 0);
+    for (index j = 0; j < n; ++j) s.idx[j] = std::int32_t(j);
+    for (index i = 0; i < X.rows; ++i) {
+        fill_still(s, X.row(i), X.cols);
+        point(s, n, u.row(i));
+    }
+}
+
+template <class T> void points_sparse(Stream<T> &s, Csr<T> X, Mat<double> u) {
+    for (index i = 0; i + 1 < X.indptr.size; ++i)
+        point(s, fill_sparse<STAYS>(s, X, i, magnitude_column(s)), u.row(i));
+}
+
+template <class T>
 void features(int scaling, bool intercept, double clip, Mat<const T> X, Vec<double> mean,
               Vec<double> square, Mat<double> robust, double first, Mat<double> out) {
     for (index i = 0; i < X.rows; ++i)
@@ -70,9 +100,11 @@ void features(int scaling, bool intercept, double clip, Mat<const T> X, Vec<doub
 
 extern const StreamKernels<float> stream_kernels_float;
 extern const StreamKernels<double> stream_kernels_double;
-const StreamKernels<float> stream_kernels_float{dense<float>, sparse<float>,
-                                                features<float>};
-const StreamKernels<double> stream_kernels_double{dense<double>, sparse<double>,
-                                                  features<double>};
+const StreamKernels<float> stream_kernels_float{
+    dense<float>,        sparse<float>,        try_dense<float>, try_sparse<float>,
+    points_dense<float>, points_sparse<float>, features<float>};
+const StreamKernels<double> stream_kernels_double{
+    dense<double>,        sparse<double>,        try_dense<double>, try_sparse<double>,
+    points_dense<double>, points_sparse<double>, features<double>};
 
 }  // namespace skb::SKB_LEVEL

@@ -63,6 +63,7 @@ enum Scalar {
     WEIGHT_MAX,      // largest of them
     EXPECTED_SQUARED,  // sum of squared expected target losses
     PROGRESSIVE,     // sum of target losses of the nearest vertices
+    AT_LEARNING,     // sum of the losses that were to be expected when rows were learnt
     N_SCALARS
 };
 
@@ -111,6 +112,12 @@ template <class T> index magnitude_column(const Stream<T> &s) {
     return s.n_outputs * n_experts + (has_own_sums(s) ? n_experts - 1 : 1);
 }
 
+// What was played on rows that are learnt only now; without rows: they are played now.
+struct Earlier {
+    Mat<const double> means;
+    Mat<const Target> plays, vertices;
+};
+
 // What comes with the rows.
 struct Draws {
     Mat<const Target> targets;
@@ -118,6 +125,7 @@ struct Draws {
     Mat<Target> plays;          // without rows: plays are only accounted for
     bool log;                   // whether to account
     Vec<const double> weights;  // of the rows, positive; without entries: 1
+    Earlier earlier;
 
     double weight(index i) const { return weights.size > 0 ? weights[i] : 1.0; }
 };
@@ -128,9 +136,23 @@ template <class T> struct Csr {
     Vec<const std::int64_t> indptr;
 };
 
+// A row that is played and leaves no trace: what is played on it as learning it now would.
+struct Trial {
+    double weight;
+    const double *uniforms;
+    Target *play, *vertex;
+    double *means;
+};
+
 template <class T> struct StreamKernels {
     void (*dense)(Stream<T> &, Mat<const T> X, const Draws &, Pulse &);
     void (*sparse)(Stream<T> &, Csr<T>, const Draws &, Pulse &);
+    // Play one row; what they change of the state is a copy.
+    void (*try_dense)(Stream<T> &, Mat<const T> X, const Trial &, Memory);
+    void (*try_sparse)(Stream<T> &, Csr<T>, const Trial &, Memory);
+    // Regularised predictions of rows, by the features' moments as they are.
+    void (*points_dense)(Stream<T> &, Mat<const T> X, Mat<double> u);
+    void (*points_sparse)(Stream<T> &, Csr<T>, Mat<double> u);
     // Fills out with rows of a dense stream as the learner sees them, after `first` rows.
     void (*features)(int scaling, bool intercept, double clip, Mat<const T> X,
                      Vec<double> mean, Vec<double> square, Mat<double> robust,

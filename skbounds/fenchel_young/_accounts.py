@@ -101,7 +101,14 @@ class RegretAccounts:
         return cost * (self._scalar("WEIGHT_MAX") or 1.0)
 
     def _bound(self, norm):
-        """Return the bound in expectation; nan where its conditions fail."""
+        """Return the bound in expectation; nan where its conditions fail.
+
+        A row that brings a class cannot be played right, and costs its weight more.
+        """
+        late = vars(self).get("_closed_", {}).get("late", self._late_weight_)
+        return self._bound_of_known_classes(norm) + late
+
+    def _bound_of_known_classes(self, norm):
         params = self._params_
         length = self.feature_norm_
         constants = self._constants(self._make_loss())
@@ -160,16 +167,23 @@ class RegretAccounts:
         if delta is None:
             return self._bound(norm)
         beforehand = self._high_probability_bound(norm, _check_delta(delta))
-        if not isnan(beforehand):
+        if not isnan(beforehand) and not self._delay():
             return beforehand
-        return self._bound(norm) + self.draw_margin(delta)
+        return self._bound(norm) + self._delay() + self.draw_margin(delta)
+
+    def _delay(self):
+        """Return what plays cost more than predictions when their rows were learnt.
+
+        Bounds of regret are about the latter; 0 where labels come at once.
+        """
+        return self._scalar("EXPECTED") - self._scalar("AT_LEARNING")
 
     def _high_probability_bound(self, norm, delta):
         """Return the bound of Theorem 4.3, known beforehand; nan for other steps."""
         if self._learner_ != "ogd":
             return nan
         constants = self._constants(self._make_loss())
-        return _bounds.constant_step_high_probability_bound(
+        return self._late_weight_ + _bounds.constant_step_high_probability_bound(
             _bounds.surrogate_gap(constants.ratio, self._scale_),
             self._scale_,
             constants.curvature,
@@ -225,6 +239,8 @@ class RegretAccounts:
             Holds for every comparator of that norm (or this one), every learner and
             step; the smallest of the linear certificates of all experts that have
             accounts (`certificate`), and `surrogate_regret_bound`. May be negative.
+            Where labels come late it is about the predictions at the time of learning;
+            with `delta` about the plays.
         """
         check_is_fitted(self)
         if (norm is None) == (coef is None):
@@ -236,10 +252,12 @@ class RegretAccounts:
             coef = self._check_comparator(coef)
             norm = float(np.linalg.norm(coef))
         norm = _check_norm(norm)
-        margin = 0.0 if delta is None else self.draw_margin(_check_delta(delta))
+        margin = 0.0
+        if delta is not None:
+            margin = self.draw_margin(_check_delta(delta)) + self._delay()
         found = [
             _bounds.linear_certificate(
-                self._scalar("EXPECTED"), loss, inner,
+                self._scalar("AT_LEARNING"), loss, inner,
                 norm * float(np.linalg.norm(gradient))
                 if coef is None
                 else -float(np.sum(coef.T * gradient)),
@@ -264,6 +282,8 @@ class RegretAccounts:
             gradient = self._sum_of_gradients()
         yield self._scalar("SURROGATE_BASE"), self._scalar("INNER"), gradient
         accounts, gradients = self._state_["accounts"], self._state_["gradients"]
+        if len(gradients):
+            gradients = gradients[self._table_rows(np.arange(self.n_features_in_))]
         n_outputs = self._make_loss().n_outputs
         for m in range(1, accounts.shape[1] if len(accounts) else 0):
             columns = slice((m - 1) * n_outputs, m * n_outputs)
@@ -275,9 +295,10 @@ class RegretAccounts:
         Dual averaging has it in its weights.
         """
         gradient = self._state_["gradient"]
+        rows = self._table_rows(np.arange(self.n_features_in_))
         if len(gradient) > 0:
-            return gradient.copy()
-        table = self._state_["table"][:, : self._make_loss().n_outputs]
+            return gradient[rows]
+        table = self._state_["table"][rows, : self._make_loss().n_outputs]
         return -self._scale_ * table.astype(np.float64)
 
     def _check_comparator(self, coef):
@@ -365,7 +386,10 @@ class RegretAccounts:
             With that probability, the mean over the rows so far of the error that was
             to be expected of each, given all before, is between them: for any stream,
             drifting or adversarial, and at any time. About the average over the
-            stream, not about the predictor of today: after a change they differ.
+            stream, not about the predictor of today: after a change they differ. Plays
+            without a label (`play_one`) count as right for the low limit and as wrong
+            for the high one; labels that come late count as fixed when their rows were
+            played.
         """
         check_is_fitted(self)
         if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
@@ -373,12 +397,17 @@ class RegretAccounts:
         if kind not in ("predict", "play"):
             raise ValueError(f"kind must be 'predict' or 'play'; got {kind!r}.")
         total = self._scalar("EXPECTED") if kind == "play" else self.progressive_errors_
-        n, largest = self.n_samples_seen_, self._scalar("WEIGHT_MAX") or 1.0
-        low, high = _bounds.anytime_interval(total / largest, n, 1.0 - confidence)
+        # Accounts of a first pass are closed to the plays that came later.
+        waiting = list(self._tickets_.values()) if self._log_ else []
+        n = self.n_samples_seen_ + len(waiting)
         if n == 0:
-            return low, high
+            return 0.0, 1.0
+        largest = max([self._scalar("WEIGHT_MAX"), *waiting])
+        alpha, most = 1.0 - confidence, total + sum(waiting)
+        low = _bounds.anytime_interval(total / largest, n, alpha)[0]
+        high = _bounds.anytime_interval(most / largest, n, alpha)[1]
         # Of weighted losses, in units of the largest weight.
-        unit = n * largest / self._scalar("WEIGHT_SUM")
+        unit = n * largest / (self._scalar("WEIGHT_SUM") + sum(waiting))
         return low * unit, min(high * unit, 1.0)
 
 

@@ -87,6 +87,10 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
     average : bool, default=False
         Whether predictions use the mean of all weights (Theorem 4.6, for a single
         learner and the randomised decoding) instead of the last ones.
+    new_features : {'raise', 'grow'}, default='raise'
+        What happens to sparse rows with more columns than all before: an error, or new
+        features, whose weights begin at zero. Rows that are dicts may always have new
+        features.
     max_iter : int, default=1
         Passes of `fit` over the rows. Accounts and bounds cover the first.
     random_state : int, RandomState instance or None, default=None
@@ -203,6 +207,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         certificate="auto",
         fit_intercept=True,
         average=False,
+        new_features="raise",
         max_iter=1,
         random_state=None,
         verbose=0,
@@ -222,6 +227,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         self.certificate = certificate
         self.fit_intercept = fit_intercept
         self.average = average
+        self.new_features = new_features
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
@@ -280,6 +286,13 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         if loss.n_outputs == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
+
+    def _check_that_classes_may_grow(self):
+        if self._params_["loss"] != "logistic":
+            raise ValueError(
+                "classes='grow' needs loss='logistic', whose constants do not depend on "
+                f"the number of classes; got loss={self._params_['loss']!r}."
+            )
 
     def _make_loss(self):
         return FenchelYoungLoss("simplex", self._params_["loss"], len(self.classes_))

@@ -31,6 +31,8 @@ class LightPath:
         self.draws = loss.n_uniforms(estimator._params_["decoding"])
         self.draw = estimator._uniforms
         self.ahead, self.first = None, 0
+        self.n_outputs, self.n_targets = loss.n_outputs, loss.n_targets
+        self.n_needed = self.n_features
         self.row = np.zeros((1, self.n_features), self.dtype)
         self.weight = np.ones(1)
         self.run_row = self.stream.sparse if self.sparse else self.stream.dense
@@ -58,8 +60,8 @@ class LightPath:
         validate_data(self.estimator, table, reset=False, skip_check_array=True)
         self.index = index
 
-    def fill(self, x):
-        """Check a row and take it over."""
+    def fill(self, x, grows=False):
+        """Check a row and take it over; `n_needed` tells the features it needs."""
         if not self.sparse:
             given, x = x, self._to_numbers(x, "x")
             if x.shape != (self.n_features,):
@@ -92,9 +94,13 @@ class LightPath:
             indices, values = indices[order], values[order]
             if (np.diff(indices) == 0).any():
                 raise ValueError("indices must not repeat.")
-        if len(indices) and not (indices[0] >= 0 and indices[-1] < self.n_features):
+        n_features = self.estimator.n_features_in_
+        self.n_needed = n_features
+        if grows and len(indices) and indices[0] >= 0:
+            self.n_needed = max(n_features, int(indices[-1]) + 1)
+        if len(indices) and not (indices[0] >= 0 and indices[-1] < self.n_needed):
             raise ValueError(
-                f"indices must lie in [0, {self.n_features}); got "
+                f"indices must lie in [0, {n_features}); got "
                 f"{int(indices[0])} to {int(indices[-1])}."
             )
         check_magnitude(values, "values", raw=self.raw)
@@ -109,13 +115,43 @@ class LightPath:
         if not self.sparse:
             return self.row
         values, indices, ends = self.arrays
-        return csr_matrix((values, indices, ends), (1, self.n_features))
+        shape = (1, self.estimator.n_features_in_)
+        return csr_matrix((values, indices, ends), shape)
 
-    def run(self, log):
-        """Play and learn the row that was taken over."""
-        at = int(self.scalars[_core.ROWS])
+    def copied_arrays(self):
+        """Return the row that was taken over, to be kept."""
+        return tuple(array.copy() for array in self.arrays)
+
+    def uniforms(self, at):
+        """Return the uniform numbers of play `at`, shape (1, n)."""
         if self.ahead is None or not 0 <= at - self.first < len(self.ahead):
-            self.ahead, self.first = self.draw(_AHEAD, self.draws), at
+            self.ahead, self.first = self.draw(_AHEAD, self.draws, at), at
         offset = at - self.first
-        uniforms = self.ahead[offset : offset + 1]
+        return self.ahead[offset : offset + 1]
+
+    def run(self, log, at):
+        """Play and learn the row that was taken over, as play `at`."""
+        uniforms = self.uniforms(at)
         self.run_row(*self.arrays, self.targets, uniforms, self.plays, log, self.weight)
+
+    def try_row(self, arrays, weight, at):
+        """Play a row as `run` would; return play, nearest vertex and law, (1, n)."""
+        drawn = np.zeros((1, self.n_targets), np.int64)
+        nearest, means = np.zeros_like(drawn), np.zeros((1, self.n_outputs))
+        try_row = self.stream.try_sparse if self.sparse else self.stream.try_dense
+        try_row(*arrays, weight, self.uniforms(at)[0], drawn[0], nearest[0], means[0])
+        return drawn, nearest, means
+
+    def learn(self, log, arrays, drawn, nearest, means):
+        """Learn a row that was played before."""
+        self.run_row(
+            *arrays,
+            self.targets,
+            np.zeros((1, self.draws)),
+            np.zeros((0, self.n_targets), np.int64),
+            log,
+            self.weight,
+            means,
+            drawn,
+            nearest,
+        )

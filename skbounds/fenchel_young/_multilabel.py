@@ -15,6 +15,7 @@ from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import StrOptions
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._targets import asks_to_grow
 
 
 class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline):
@@ -87,6 +88,10 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     average : bool, default=False
         Whether predictions use the mean of all weights (Theorem 4.6, for a single
         learner) instead of the last ones.
+    new_features : {'raise', 'grow'}, default='raise'
+        What happens to sparse rows with more columns than all before: an error, or new
+        features, whose weights begin at zero. Rows that are dicts may always have new
+        features.
     max_iter : int, default=1
         Passes of `fit` over the rows. Accounts and bounds cover the first.
     random_state : int, RandomState instance or None, default=None
@@ -192,6 +197,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         certificate="auto",
         fit_intercept=True,
         average=False,
+        new_features="raise",
         max_iter=1,
         random_state=None,
         verbose=0,
@@ -211,6 +217,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         self.certificate = certificate
         self.fit_intercept = fit_intercept
         self.average = average
+        self.new_features = new_features
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
@@ -318,6 +325,8 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
                 "is supported, label by label; MultiLabelBinarizer codes sets of "
                 "labels."
             )
+        if asks_to_grow(classes):
+            self._check_that_classes_may_grow()
         if first:
             self.classes_ = np.arange(Y.shape[1])
             # The values [0, 1] of all labels tell nothing new.

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import (
     check_consistent_length,
     validate_data,
@@ -31,9 +30,16 @@ from skbounds.fenchel_young._arrays import (
     check_row_weights,
     csr_arrays,
 )
-from skbounds.fenchel_young._light import LightPath
+from skbounds.fenchel_young._growth import (
+    are_dicts,
+    code_dict,
+    code_dicts,
+    with_columns,
+    with_more_rows,
+)
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._predictions import OnlinePredictions
+from skbounds.fenchel_young._row_by_row import RowByRow
 from skbounds.fenchel_young._state import StreamState
 
 # Uniform numbers drawn at a time; bounds the memory of long calls.
@@ -41,7 +47,12 @@ _UNIFORMS = 2**20
 
 
 class FenchelYoungOnline(
-    StreamState, RegretAccounts, OnlinePredictions, SkboundsEstimator, metaclass=ABCMeta
+    StreamState,
+    RowByRow,
+    RegretAccounts,
+    OnlinePredictions,
+    SkboundsEstimator,
+    metaclass=ABCMeta,
 ):
     """Base of the estimators that learn from a stream, one row after the other.
 
@@ -79,6 +90,7 @@ class FenchelYoungOnline(
         "constants": [StrOptions({"sharp", "paper"})],
         "fit_intercept": ["boolean"],
         "average": ["boolean"],
+        "new_features": [StrOptions({"raise", "grow"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -195,49 +207,6 @@ class FenchelYoungOnline(
         plays = self._go_on(X, y, classes, sample_weight, keep=True)
         return self._decode_plays(plays)
 
-    @unchanged_on_error
-    def learn_one(self, x, y, sample_weight=1.0):
-        """Play one row, then learn it: the light path, for streams row by row.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,) or tuple of (indices, values)
-            The row; the second form where the stream is sparse.
-        y : object
-            Its target.
-        sample_weight : float, default=1.0
-            Its importance, as in `play`.
-
-        Returns
-        -------
-        play : object
-            What was played.
-
-        Raises
-        ------
-        NotFittedError
-            Before the first `fit`, `partial_fit` or `play`, which tell the classes and
-            the number of features.
-        """
-        if "_state_" not in vars(self):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance does not know its classes and "
-                "features yet. Call 'partial_fit' (with 'classes') first."
-            )
-        light = self._light_path()
-        light.fill(x)
-        self._encode_one(y, light.targets[0])
-        if sample_weight != 1.0:
-            check_row_weights([sample_weight], 1)
-            if not sample_weight:
-                return self._decode_plays(self._play_only(light.as_rows()))[0]
-        light.weight[0] = sample_weight
-        before = light.scalars[_core.BEYOND]
-        light.run(self._log_)
-        if light.scalars[_core.BEYOND] > before == 0:
-            self._warn_of_long_row()
-        return self._decode_plays(light.plays.copy())[0]
-
     def _go_on(self, X, y, classes, sample_weight, keep):
         if "_state_" not in vars(self):
             self._params_ = self.get_params(deep=False)
@@ -245,7 +214,36 @@ class FenchelYoungOnline(
         X, targets, weight = self._validate(
             X, y, classes, complete=False, sample_weight=sample_weight
         )
-        return self._run(X, targets, log=self._log_, keep=keep, weight=weight)
+        late = self._rows_of_new_classes(targets)
+        plays = []
+        begin = 0
+        for i in [*late, len(targets)]:
+            part = slice(begin, i)
+            if begin < i:
+                plays.append(
+                    self._run(
+                        X[part],
+                        targets[part],
+                        log=self._log_,
+                        keep=keep,
+                        weight=None if weight is None else weight[part],
+                    )
+                )
+            if i < len(targets):
+                w = 1.0 if weight is None else weight[i]
+                plays.append(self._bring_class(X[i : i + 1], targets[i, 0], w))
+            begin = i + 1
+        return np.concatenate(plays) if keep else None
+
+    def _check_that_classes_may_grow(self):
+        raise ValueError(
+            "classes='grow' is for FenchelYoungOnlineClassifier: new labels or levels "
+            f"would change what all targets of {type(self).__name__} mean."
+        )
+
+    def _rows_of_new_classes(self, targets):
+        """Return the rows whose class was not there before them."""
+        return []
 
     def _validate(self, X, y, classes, complete, sample_weight=None):
         """Return checked rows, targets and weights; on the first call set up the state.
@@ -259,12 +257,19 @@ class FenchelYoungOnline(
                 "the target y is None."
             )
         dtype = [np.float64, np.float32] if first else self._state_["table"].dtype
+        vocabulary, fresh = {} if first else self._vocabulary, {}
+        X = self._as_matrix(X, vocabulary, fresh)
         # What overflows in the stream's precision is refused as infinite.
         with np.errstate(over="ignore"):
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=dtype, order="C", reset=first
             )
         check_consistent_length(X, y)
+        if first and self._params_["new_features"] == "grow" and not sp.issparse(X):
+            raise ValueError(
+                "new_features='grow' needs sparse rows or dicts: of dense rows nothing "
+                "tells that a feature was absent before."
+            )
         if not first and sp.issparse(X) != self._sparse_:
             raise ValueError(
                 "A stream is either dense or sparse throughout; it began "
@@ -276,9 +281,74 @@ class FenchelYoungOnline(
         weight = check_row_weights(sample_weight, X.shape[0])
         if first:
             self._start(X, weight)
+            if fresh:
+                self.vocabulary_ = fresh
         values = X.data if sp.issparse(X) else X
         check_magnitude(values, "X", raw=self._scaling_ == "none")
+        if not first:
+            self._reach(X.shape[1])
+            if fresh:
+                vocabulary.update(fresh)
         return X, targets, weight
+
+    # ------------------------------------------------------------ new features
+
+    @property
+    def _vocabulary(self):
+        """Columns by name where the stream's rows are dicts, else None."""
+        return vars(self).get("vocabulary_")
+
+    @property
+    def _grows_(self):
+        """Whether rows may have features that were not there before."""
+        return (
+            self._params_["new_features"] == "grow" or self._vocabulary is not None
+        )
+
+    def _as_matrix(self, X, vocabulary, fresh=None):
+        """Return rows that are dicts, or longer or shorter than before, as a matrix.
+
+        `fresh` gets the names of new features; without it they are dropped.
+        """
+        first = "_state_" not in vars(self)
+        if are_dicts(X):
+            if vocabulary is None:
+                raise ValueError(
+                    "X holds dicts, but the stream began with a matrix; it must go on "
+                    "so."
+                )
+            X = code_dicts(X, vocabulary, fresh)
+        elif not first and vocabulary is not None:
+            raise ValueError(
+                "The stream's rows are dicts: X must be a list of dicts; got "
+                f"{type(X).__name__}."
+            )
+        if first or not self._grows_ or not sp.issparse(X):
+            return X
+        X = X.tocsr()
+        if fresh is not None and X.shape[1] > self.n_features_in_:
+            self.n_features_in_ = X.shape[1]
+        return with_columns(X, self.n_features_in_)
+
+    def _code_row(self, x):
+        """Return columns and values of a row that is a dict."""
+        if self._vocabulary is None:
+            raise ValueError(
+                "x is a dict, but the stream began with a matrix; it must go on so."
+            )
+        fresh = {}
+        coded = code_dict(x, self.vocabulary_, fresh)
+        check_magnitude(coded[1], "x", raw=self._scaling_ == "none")
+        self.vocabulary_.update(fresh)
+        return coded
+
+    def _reach(self, n_features):
+        """Make room for so many features."""
+        intercept = bool(self._params_["fit_intercept"])
+        if n_features + intercept > len(self._state_["table"]):
+            self._check_n_rows(n_features)
+            self._state_ = with_more_rows(self._state_, n_features, intercept)
+        self.n_features_in_ = n_features
 
     def _begin(self, X, y):
         """Begin a stream without learning; return checked rows and targets."""
@@ -343,20 +413,18 @@ class FenchelYoungOnline(
             u, decoding, self._uniforms(len(u), loss.n_uniforms(decoding))
         )[0]
 
-    def _uniforms(self, n, draws):
-        """Return the uniform numbers of the next n rows.
+    def _uniforms(self, n, draws, at=None):
+        """Return the uniform numbers of n plays from play `at`, or the next one, on.
 
-        Row t always gets the same numbers, however the stream is cut.
+        Play t always gets the same numbers, however the stream is cut.
         """
         if draws == 0:
             return np.zeros((n, 0))
+        at = self._n_plays() if at is None else at
         generator = np.random.Generator(
-            np.random.PCG64(self._seed_).advance(self._rows_learnt() * draws)
+            np.random.PCG64(self._seed_).advance(at * draws)
         )
         return generator.random((n, draws))
-
-    def _rows_learnt(self):
-        return int(self._state_["scalars"][_core.ROWS])
 
     def _warn_of_long_row(self):
         warn_user(
@@ -372,20 +440,9 @@ class FenchelYoungOnline(
             "NORM_MAX": float(self._scalar("NORM_MAX")),
             "BEYOND": float(self._scalar("BEYOND")),
             "WEIGHT_SUM": float(self._scalar("WEIGHT_SUM")),
+            "late": self._late_weight_,
         }
         self._log_ = False
-
-    def _light_path(self):
-        light = vars(self).get("_light")
-        if light is None or light.table is not self._state_["table"]:
-            light = LightPath(self)
-            self._light = light
-        return light
-
-    def __getstate__(self):
-        state = dict(super().__getstate__())
-        state.pop("_light", None)
-        return state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

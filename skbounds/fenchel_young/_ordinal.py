@@ -73,6 +73,10 @@ class FenchelYoungOnlineOrdinalClassifier(
     average : bool, default=False
         Whether predictions use the mean of all weights (Theorem 4.6) instead of the
         last ones.
+    new_features : {'raise', 'grow'}, default='raise'
+        What happens to sparse rows with more columns than all before: an error, or new
+        features, whose weights begin at zero. Rows that are dicts may always have new
+        features.
     max_iter : int, default=1
         Passes of `fit` over the rows. Accounts and bounds cover the first.
     random_state : int, RandomState instance or None, default=None
@@ -176,6 +180,7 @@ class FenchelYoungOnlineOrdinalClassifier(
         decoding="coordinatewise",
         fit_intercept=True,
         average=False,
+        new_features="raise",
         max_iter=1,
         random_state=None,
         verbose=0,
@@ -192,6 +197,7 @@ class FenchelYoungOnlineOrdinalClassifier(
         self.decoding = decoding
         self.fit_intercept = fit_intercept
         self.average = average
+        self.new_features = new_features
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose

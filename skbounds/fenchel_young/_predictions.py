@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young._arrays import canonical_rows
+from skbounds.fenchel_young._growth import are_dicts, code_dict
 
 
 class OnlinePredictions:
@@ -21,6 +22,7 @@ class OnlinePredictions:
 
     def _check_rows(self, X):
         check_is_fitted(self)
+        X = self._as_matrix(X, self._vocabulary)
         X = validate_data(
             self,
             X,
@@ -61,6 +63,12 @@ class OnlinePredictions:
             return total / (weight if weight > 0.0 else 1.0)
         return weights * factor
 
+    def _table_rows(self, columns):
+        """Return the table's rows of some features, and the intercept's, the last."""
+        if self._params_["fit_intercept"]:
+            return np.append(columns, len(self._state_["table"]) - 1)
+        return columns
+
     def _scale_of(self, columns):
         """Return centres and multipliers of some features."""
         if self._scaling_ == "none":
@@ -87,7 +95,6 @@ class OnlinePredictions:
 
     def _scores(self, X):
         """Yield blocks of rows with their scores, (n_rows, n_experts * n_outputs)."""
-        n_features = X.shape[1]
         intercept = self._params_["fit_intercept"]
         # Standardised features are off their centre where they are zero.
         zeros_vanish = sp.issparse(X) and (self._sparse_ or self._scaling_ == "none")
@@ -95,8 +102,8 @@ class OnlinePredictions:
             columns = np.unique(X.indices)
             X = X[:, columns]
         else:
-            columns = np.arange(n_features)
-        rows = np.append(columns, n_features) if intercept else columns
+            columns = np.arange(X.shape[1])
+        rows = self._table_rows(columns)
         weights = self._weights_of(rows)
         centre, multiplier = self._scale_of(columns)
         clip = inf if self._scaling_ == "none" else self._params_["clip"]
@@ -125,11 +132,66 @@ class OnlinePredictions:
 
     def _predict_points(self, X):
         """Return the (mixed) regularised predictions u, shape (n_samples, D)."""
+        u = self._point_of_one(X)
+        if u is not None:
+            return u
         X = self._check_rows(X)
         loss = self._make_loss()
         u = np.empty((X.shape[0], loss.n_outputs))
         for block, scores in self._scores(X):
             u[block] = self._points_of(scores, loss)
+        return u
+
+    def _point_of_one(self, X):
+        """Return the same for a single plain row, fast; None for everything else."""
+        if "_state_" not in vars(self) or self._params_["average"]:
+            return None
+        state = self._state_
+        if not state["table"].flags.writeable:
+            return None
+        if self._vocabulary is not None:
+            if not are_dicts(X) or len(X) != 1:
+                return None
+            indices, values = code_dict(X[0], self._vocabulary)
+            if not np.isfinite(values).all():
+                return None
+        elif self._sparse_:
+            if not (
+                sp.issparse(X)
+                and X.format == "csr"
+                and X.shape == (1, self.n_features_in_)
+                and X.dtype.kind == "f"
+                and X.has_canonical_format
+            ):
+                return None
+            X.check_format(full_check=True)
+            indices, values = X.indices, X.data
+        else:
+            if (
+                type(X) is not np.ndarray
+                or X.shape != (1, self.n_features_in_)
+                or X.dtype.kind != "f"
+                or "feature_names_in_" in vars(self)
+            ):
+                return None
+            values = X
+        dtype = state["table"].dtype
+        with np.errstate(over="ignore"):
+            values = np.ascontiguousarray(values, dtype)
+        # Others are told what is wrong.
+        if not np.isfinite(values).all():
+            return None
+        light = self._light_path()
+        u = np.empty((1, light.n_outputs))
+        if self._sparse_:
+            light.stream.points_sparse(
+                values,
+                np.ascontiguousarray(indices, np.int32),
+                np.array([0, len(indices)], np.int64),
+                u,
+            )
+        else:
+            light.stream.points_dense(values, u)
         return u
 
     def _points_of(self, scores, loss):
@@ -210,7 +272,7 @@ class OnlinePredictions:
         self._require_state()
         loss = self._make_loss()
         n_features = self.n_features_in_
-        weights = self._weights_of(slice(None))
+        weights = self._weights_of(self._table_rows(np.arange(n_features)))
         if self._has_own_sums:
             # As for a row of mean length.
             scalars = self._state_["scalars"]

@@ -14,6 +14,7 @@ from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._targets import asks_to_grow
 
 
 class FenchelYoungOnlineRanker(FenchelYoungOnline):
@@ -74,6 +75,10 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     average : bool, default=False
         Whether predictions use the mean of all weights (Theorem 4.6, for a single
         learner) instead of the last ones.
+    new_features : {'raise', 'grow'}, default='raise'
+        What happens to sparse rows with more columns than all before: an error, or new
+        features, whose weights begin at zero. Rows that are dicts may always have new
+        features.
     max_iter : int, default=1
         Passes of `fit` over the rows. Accounts and bounds cover the first.
     random_state : int, RandomState instance or None, default=None
@@ -179,6 +184,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         decoding="randomized",
         fit_intercept=True,
         average=False,
+        new_features="raise",
         max_iter=1,
         random_state=None,
         verbose=0,
@@ -196,6 +202,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         self.decoding = decoding
         self.fit_intercept = fit_intercept
         self.average = average
+        self.new_features = new_features
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
@@ -345,6 +352,8 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     def _encode(self, y, classes, first, complete):
         Y = check_array(y, dtype=None, input_name="y", estimator=self)
         refuse_missing(Y)
+        if asks_to_grow(classes):
+            self._check_that_classes_may_grow()
         if Y.shape[1] < 2:
             raise ValueError(f"y must rank at least 2 items; got {Y.shape[1]}.")
         if not first and Y.shape[1] != self.n_items_:

@@ -16,6 +16,7 @@ from skbounds.fenchel_young._arrays import (
     aligned_zeros,
     largest_norm,
 )
+from skbounds.fenchel_young._growth import padded_width
 from skbounds.fenchel_young._losses import DECODINGS
 
 # Scalings of dense and of sparse rows, by the parameter's value.
@@ -82,20 +83,14 @@ class StreamState:
             )
         intercept = params["fit_intercept"]
         n_rows = X.shape[1] + intercept
-        if n_rows > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"X has {X.shape[1]} features; at most {np.iinfo(np.int32).max - 1} "
-                "are supported."
-            )
+        self._check_n_rows(X.shape[1])
         width = loss.n_outputs * max(1, len(rates))
         self._learner_ = learner
         self._sparse_ = sp.issparse(X)
         scaled = learner in ("mixture", "dual")
         self._scaling_ = params["feature_scaling"] if scaled else "none"
         # Weights, sums of squares and scale of a feature share a row: cache lines.
-        padded = width + 1
-        if learner == "mixture":
-            padded = -(-(width + self._n_sums(rates) + 1) // 16) * 16
+        padded = padded_width(loss.n_outputs, len(rates), self._n_sums(rates))
         values = X.data if sp.issparse(X) else X
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
         if 0.0 < largest < SMALLEST:
@@ -125,6 +120,8 @@ class StreamState:
             "scalars": self._first_scalars(),
         }
         self._log_ = True
+        self._tickets_ = {}
+        self._late_weight_ = 0.0
         self._seed_ = int(
             check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
         )
@@ -141,6 +138,13 @@ class StreamState:
         if learner != "mixture":
             self._scale_ = loss.scale(params["decoding"], params["constants"])
         self._step_ = self._natural_step(loss)
+
+    def _check_n_rows(self, n_features):
+        most = np.iinfo(np.int32).max - 1
+        if n_features > most:
+            raise ValueError(
+                f"X has {n_features} features; at most {most} are supported."
+            )
 
     @property
     def _has_own_sums(self):

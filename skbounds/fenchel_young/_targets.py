@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from skbounds._labels import check_labels, code_labels, refuse_missing
+from skbounds.fenchel_young._arrays import csr_arrays
+from skbounds.fenchel_young._growth import with_more_outputs
 
 
 class ClassTargets:
@@ -14,7 +17,21 @@ class ClassTargets:
 
     def _encode(self, y, classes, first, complete):
         y = check_labels(y, warn=True)
+        growing = asks_to_grow(classes)
+        if growing and not first and not self._classes_grow_:
+            raise ValueError(
+                "classes is 'grow', but the stream began with a fixed set of classes: "
+                f"{self.classes_.tolist()!r}."
+            )
+        if growing:
+            classes = None
         if first:
+            self._classes_grow_ = growing
+            self._new_labels_ = []
+        if first and growing:
+            self._check_that_classes_may_grow()
+            self.classes_ = y[:1].copy()
+        elif first:
             labels = np.unique(y) if classes is None else None
             if classes is not None:
                 labels = _check_classes(classes)
@@ -35,15 +52,82 @@ class ClassTargets:
                 f"classes is {classes!r}, but the stream began with "
                 f"{self.classes_.tolist()!r}."
             )
+        if self._classes_grow_:
+            self._check_kind(y)
         codes = code_labels(y, self.classes_)
         unknown = codes < 0
-        if np.any(unknown):
+        if np.any(unknown) and self._classes_grow_ and not complete:
+            self._new_labels_ = list(dict.fromkeys(y[unknown].tolist()))
+            known = len(self.classes_)
+            places = {label: known + k for k, label in enumerate(self._new_labels_)}
+            codes[unknown] = [places[label] for label in y[unknown].tolist()]
+        elif np.any(unknown):
             raise ValueError(
                 f"y contains labels that are not in classes_: "
                 f"{list(dict.fromkeys(y[unknown].tolist()))[:5]!r}. Pass all classes "
                 "on the first call to partial_fit."
             )
         return np.ascontiguousarray(codes, dtype=np.int64).reshape(-1, 1)
+
+    # ------------------------------------------------------------ new classes
+
+    def _rows_of_new_classes(self, targets):
+        """Return the first rows of classes that were not there before."""
+        known = len(self.classes_)
+        if targets.max(initial=0) < known:
+            return []
+        codes, first = np.unique(targets[:, 0], return_index=True)
+        return np.sort(first[codes >= known]).tolist()
+
+    def _bring_class(self, row, code, weight):
+        """Play a row with a new class, add the class, and learn the row if it counts.
+
+        Returns the play as a code, shape (1, 1).
+        """
+        label = self._new_labels_[code - len(self.classes_)]
+        if not weight:
+            play = self._play_only(row)
+            self._add_class(label)
+            return play
+        light = self._light_path()
+        if sp.issparse(row):
+            arrays = tuple(array.copy() for array in csr_arrays(row))
+        else:
+            arrays = (np.array(row, order="C"),)
+        ticket = self._play_ahead(light, arrays, float(weight))
+        self._learn_ticket(ticket, label)
+        return ticket.drawn
+
+    def _add_class(self, label):
+        """Add a class, with weights that are zero."""
+        before = len(self.classes_)
+        self._new_labels_ = self._new_labels_[1:]
+        added = np.concatenate([self.classes_, check_labels([label])])
+        self._state_ = with_more_outputs(
+            self._state_, before, before + 1, self._n_sums(self._state_["rates"])
+        )
+        self.classes_ = added
+
+    def _check_kind(self, labels):
+        """Refuse labels that cannot be in one array with the classes."""
+        kinds = {
+            "number" if kind in "iufb" else kind
+            for kind in (labels.dtype.kind, self.classes_.dtype.kind)
+        }
+        if len(kinds) > 1:
+            raise ValueError(
+                f"y has labels like {labels.tolist()[0]!r}, of another kind than "
+                f"classes_: {self.classes_.tolist()!r}."
+            )
+
+    def _code_one(self, y, target):
+        if self._classes_grow_:
+            label = check_labels([y])
+            self._check_kind(label)
+            if code_labels(label, self.classes_)[0] < 0:
+                return True
+        self._encode_one(y, target)
+        return False
 
     def _encode_one(self, y, target):
         codes = vars(self).get("_codes")
@@ -68,6 +152,11 @@ class ClassTargets:
         state = super().__getstate__()
         state.pop("_codes", None)
         return state
+
+
+def asks_to_grow(classes):
+    """Tell whether classes says that new ones may appear."""
+    return isinstance(classes, str) and classes == "grow"
 
 
 def _check_classes(classes):

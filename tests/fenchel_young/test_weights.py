@@ -31,8 +31,12 @@ def by_structure_and_learner(test):
 # ------------------------------------------------ a slow reference, from the definition
 
 
-def reference(X, Y, weight, learner, step, *, share=0.0, experts=(), diameter=None):
+def reference(
+    X, Y, weight, learner, step, *, share=0.0, experts=(), diameter=None, known=None
+):
     """Return class probabilities played and final (mixed) scores' weights.
+
+    In row t only the classes up to ``known[t]`` are there.
 
     Y is one-hot; the loss is the logistic one, features are as they are. The mixture's
     Bayes weights without sharing are those of all losses so far, each divided by the
@@ -43,7 +47,8 @@ def reference(X, Y, weight, learner, step, *, share=0.0, experts=(), diameter=No
     W = np.zeros((M, K, d))
     Z, G, S, past, lengths = np.zeros((K, d)), np.zeros(d), 0.0, [], []
     totals, q, largest, played, mixed_losses = np.zeros(M), np.ones(M) / M, 0.0, [], []
-    for x, y, w in zip(X, Y, weight, strict=True):
+    known = np.full(len(X), K) if known is None else known
+    for x, y, w, last in zip(X, Y, weight, known, strict=True):
         before, largest = largest, max(largest, w)
         past.append(sqrt(w) * np.linalg.norm(x))
         lengths.append(np.linalg.norm(x))
@@ -52,6 +57,7 @@ def reference(X, Y, weight, learner, step, *, share=0.0, experts=(), diameter=No
             W[0] = -step / C**2 * Z
         f = 1.0 / sqrt(np.mean(np.square(lengths)))
         scores = np.array([W[0] @ x] + [f * V @ x for V in W[1:]])
+        scores[:, last + 1 :] = -np.inf
         P = softmax(scores, axis=1)
         own = np.log(P @ y)
         if share == 0.0:
@@ -72,10 +78,10 @@ def reference(X, Y, weight, learner, step, *, share=0.0, experts=(), diameter=No
             W[0] -= step * gradient[0]
         elif learner == "adaptive":
             S += (gradient[0] ** 2).sum()
-            W[0] -= diameter / sqrt(2.0 * S) * gradient[0]
-            W[0] *= min(1.0, 0.5 * diameter / np.linalg.norm(W[0]))
-        else:
-            Z += gradient[0]
+            W[0] -= diameter / sqrt(2.0 * max(S, 1e-300)) * gradient[0]
+            W[0] *= min(1.0, 0.5 * diameter / max(np.linalg.norm(W[0]), 1e-300))
+        Z += gradient[0]
+        if learner in ("dual", "mixture"):
             energy = (w * (P[1:] - y)) ** 2
             G += (f * x) ** 2 * energy.sum() / max(len(experts), 1)
             for m, rate in enumerate(experts, start=1):
