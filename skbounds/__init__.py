@@ -29,6 +29,7 @@ _TOPICS = {
         "FenchelYoungOnlineMultilabelClassifier",
         "FenchelYoungOnlineOrdinalClassifier",
         "FenchelYoungOnlineRanker",
+        "FenchelYoungOnlineStructured",
         "SurrogateRegretDisplay",
     ),
     "hmm": (

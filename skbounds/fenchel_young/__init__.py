@@ -10,11 +10,15 @@ from skbounds.fenchel_young._display import SurrogateRegretDisplay
 from skbounds.fenchel_young._multilabel import FenchelYoungOnlineMultilabelClassifier
 from skbounds.fenchel_young._ordinal import FenchelYoungOnlineOrdinalClassifier
 from skbounds.fenchel_young._ranker import FenchelYoungOnlineRanker
+from skbounds.fenchel_young._row_by_row import Ticket
+from skbounds.fenchel_young._structured import FenchelYoungOnlineStructured
 
 __all__ = [
     "FenchelYoungOnlineClassifier",
     "FenchelYoungOnlineMultilabelClassifier",
     "FenchelYoungOnlineOrdinalClassifier",
     "FenchelYoungOnlineRanker",
+    "FenchelYoungOnlineStructured",
     "SurrogateRegretDisplay",
+    "Ticket",
 ]

@@ -88,8 +88,33 @@ class RegretAccounts:
     def _constants(self, loss):
         """Return the constants of steps and bounds; a mixture has only sharp ones."""
         params = self._params_
-        kind = "sharp" if self._learner_ == "mixture" else params["constants"]
+        kind = params.get("constants", "sharp")
+        if self._learner_ == "mixture":
+            kind = "sharp"
         return loss.constants(params["decoding"], kind)
+
+    def _natural_step(self, loss):
+        """Return the step of the learner that carries the theorem.
+
+        For dual averaging, alone or as expert 0, in units of 1 / C_t^2.
+        """
+        params = self._params_
+        if params["learning_rate"] != "auto":
+            return float(params["learning_rate"])
+        constants = self._constants(loss)
+        if self._learner_ == "mixture":
+            ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
+            if not 0.0 < ratio < 1.0:
+                # No gap pays for a step; take that of the decoding that has one.
+                best = "randomized" if loss.loss == "logistic" else "coordinatewise"
+                ratio = loss.constants(best, "sharp").ratio
+                ratio = _bounds.mixture_ratio(ratio, params["share"])
+            if not 0.0 < ratio < 1.0:
+                ratio = 0.5
+            return _bounds.mixture_step(ratio, constants.curvature)
+        gap = _bounds.surrogate_gap(constants.ratio, self._scale_)
+        length = 1.0 if self._learner_ == "dual" else self._norm_limit_
+        return _bounds.natural_step(gap, constants.curvature, length)
 
     def _mixing_cost(self):
         """Return what Bayes weights cost in nats: ln M for each mixed prediction.

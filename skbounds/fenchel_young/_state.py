@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from skbounds._core import fenchel_young as _core
 from skbounds._magnitude import SMALLEST
-from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._arrays import (
     adapted_magnitudes,
     aligned_zeros,
@@ -155,29 +154,6 @@ class StreamState:
     def _n_sums(self, rates):
         """Return the number of sums of squares in a row of the mixture's table."""
         return len(rates) - 1 if self._has_own_sums else 1
-
-    def _natural_step(self, loss):
-        """Return the step of the learner that carries the theorem.
-
-        For dual averaging, alone or as expert 0, in units of 1 / C_t^2.
-        """
-        params = self._params_
-        if params["learning_rate"] != "auto":
-            return float(params["learning_rate"])
-        constants = self._constants(loss)
-        if self._learner_ == "mixture":
-            ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
-            if not 0.0 < ratio < 1.0:
-                # No gap pays for a step; take that of the decoding that has one.
-                best = "randomized" if loss.loss == "logistic" else "coordinatewise"
-                ratio = loss.constants(best, "sharp").ratio
-                ratio = _bounds.mixture_ratio(ratio, params["share"])
-            if not 0.0 < ratio < 1.0:
-                ratio = 0.5
-            return _bounds.mixture_step(ratio, constants.curvature)
-        gap = _bounds.surrogate_gap(constants.ratio, self._scale_)
-        length = 1.0 if self._learner_ == "dual" else self._norm_limit_
-        return _bounds.natural_step(gap, constants.curvature, length)
 
     def _learner(self):
         """Return the learner's name; "dual" is expert 0 of the mixture alone."""
