@@ -232,11 +232,11 @@ def structured(quick):
     levels = np.clip(np.floor(2.0 * scores(1)[:, 0] + 5.0), 0, 9).astype(int)
     cases = {
         "multilabel sparsemap, 20 labels": (
-            lambda: FenchelYoungOnlineMultilabelClassifier(random_state=0),
+            lambda: FenchelYoungOnlineMultilabelClassifier("sparsemap", random_state=0),
             labels,
         ),
         "multilabel sigmoid (mixture), 20 labels": (
-            lambda: FenchelYoungOnlineMultilabelClassifier("sigmoid", random_state=0),
+            lambda: FenchelYoungOnlineMultilabelClassifier(random_state=0),
             labels,
         ),
         "ordinal, 10 levels": (

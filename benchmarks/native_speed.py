@@ -103,7 +103,7 @@ def online_shapes():
     tasks = {
         "sparsemap, 20 labels": (
             FenchelYoungOnlineMultilabelClassifier,
-            {},
+            {"loss": "sparsemap"},
             (scores > 0).astype(int),
         ),
         "sigmoid mixture, 20 labels": (

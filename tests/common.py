@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 import skbounds
+from skbounds.fenchel_young.structures import KSubsets
 
 _MEMBERS = [LogisticRegression(), GaussianNB()]
 
@@ -97,7 +98,7 @@ INSTANCES = {
         {"learner": "parameter_free", "decoding": "argmax"},
         {"loss": "sparsemax", "learner": "auto", "max_iter": 3},
     ],
-    "FenchelYoungOnlineMultilabelClassifier": [{}, {"loss": "sigmoid"}],
+    "FenchelYoungOnlineMultilabelClassifier": [{}, {"loss": "sparsemap"}],
     "PACBayesSVMEnsemble": [
         {"random_state": 0, **params}
         for params in (
@@ -138,6 +139,10 @@ INSTANCES = {
         },
         {"estimators": _MEMBERS, "prior": "cv", "random_state": 0},
         {"estimators": _MEMBERS, "posterior": "tandem", "random_state": 0},
+    ],
+    "FenchelYoungOnlineStructured": [
+        {"structure": KSubsets(4, 2), "random_state": 0},
+        {"structure": KSubsets(4, 2), "feature_scaling": "none", "random_state": 0},
     ],
     "FenchelYoungOnlineRanker": [
         {},
@@ -270,7 +275,7 @@ EXPECTED_FAILURES = {
 }
 
 # Estimators whose targets the suite does not know.
-OUTSIDE_TARGETS = {"FenchelYoungOnlineRanker"}
+OUTSIDE_TARGETS = {"FenchelYoungOnlineRanker", "FenchelYoungOnlineStructured"}
 if parse_version(sklearn.__version__) < parse_version("1.9"):
     # Older suites give columns of other numbers than 0 and 1.
     OUTSIDE_TARGETS.add("FenchelYoungOnlineMultilabelClassifier")
@@ -337,6 +342,9 @@ def make_data(estimator, n_samples=40, seed=0):
         X = np.abs(X)
     if name == "FenchelYoungOnlineMultilabelClassifier":
         return X, (X @ rng.normal(size=(3, 4)) > 0).astype(int)
+    if name == "FenchelYoungOnlineStructured":
+        scores = X @ rng.normal(size=(3, 4))
+        return X, np.array([KSubsets(4, 2).maximise(row) for row in scores]).astype(int)
     if name == "FenchelYoungOnlineRanker":
         scores = X @ rng.normal(size=(3, 4))
         return X, scores.argsort(axis=1).argsort(axis=1) + 1

@@ -32,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from skbounds.fenchel_young.structures import Structure
 from skbounds.sequential import (
     LORD,
     MABFDR,
@@ -47,6 +48,19 @@ _MEMBERS = [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth
 _TREE = DecisionTreeClassifier(random_state=0)
 _DEPTHS = {"max_depth": [1, 2, 4, 8]}
 
+
+class AnyLabels(Structure):
+    """Three labels in any combination."""
+
+    n_outputs = 3
+
+    def maximise(self, scores):
+        return (np.asarray(scores) > 0.0).astype(float)
+
+    def project(self, scores):
+        return np.clip(scores, 0.0, 1.0)
+
+
 # How to make those that are not made without arguments, or are random.
 MAKE = {
     "BolsteredSearchCV": lambda cls: cls(_TREE, _DEPTHS),
@@ -57,6 +71,7 @@ MAKE = {
     "FenchelYoungOnlineMultilabelClassifier": lambda cls: cls(random_state=0),
     "FenchelYoungOnlineOrdinalClassifier": lambda cls: cls(random_state=0),
     "FenchelYoungOnlineRanker": lambda cls: cls(random_state=0),
+    "FenchelYoungOnlineStructured": lambda cls: cls(AnyLabels(), random_state=0),
     "EarlyStoppedKernelBoost": lambda cls: cls(random_state=0),
     "EarlyStoppedKernelBoostClassifier": lambda cls: cls(random_state=0),
 }
@@ -66,6 +81,7 @@ KINDS = {
     "FenchelYoungOnlineMultilabelClassifier": "multilabel",
     "FenchelYoungOnlineOrdinalClassifier": "ordinal",
     "FenchelYoungOnlineRanker": "ranking",
+    "FenchelYoungOnlineStructured": "multilabel",
     "MultinomialSMP": "categories",
     "PoissonSMP": "counts",
 }
@@ -446,6 +462,7 @@ TOOLS = {
     ),
     "FenchelYoungOnlineOrdinalClassifier": _Levels(),
     "FenchelYoungOnlineMultilabelClassifier": MultiOutputClassifier(_SGD),
+    "FenchelYoungOnlineStructured": MultiOutputClassifier(_SGD),
     "FenchelYoungOnlineRanker": _Ranks(),
     "GaussianSMP": _Plugin(),
     "MultinomialSMP": _Frequencies(),

@@ -10,7 +10,6 @@ from skbounds.fenchel_young._display import SurrogateRegretDisplay
 from skbounds.fenchel_young._multilabel import FenchelYoungOnlineMultilabelClassifier
 from skbounds.fenchel_young._ordinal import FenchelYoungOnlineOrdinalClassifier
 from skbounds.fenchel_young._ranker import FenchelYoungOnlineRanker
-from skbounds.fenchel_young._row_by_row import Ticket
 from skbounds.fenchel_young._structured import FenchelYoungOnlineStructured
 
 __all__ = [
@@ -20,5 +19,4 @@ __all__ = [
     "FenchelYoungOnlineRanker",
     "FenchelYoungOnlineStructured",
     "SurrogateRegretDisplay",
-    "Ticket",
 ]

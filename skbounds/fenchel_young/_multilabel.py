@@ -31,9 +31,14 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
 
     Parameters
     ----------
-    loss : {'sparsemap', 'sigmoid'}, default='sparsemap'
-        The surrogate loss: Euclidean projection on the cube, or one logistic loss per
-        label.
+    loss : {'sigmoid', 'sparsemap'}, default='sigmoid'
+        The surrogate loss: one logistic loss per label, or Euclidean projection on the
+        cube.
+
+        .. versionchanged:: 0.2
+           The default was ``'sparsemap'``. On eleven real data sets the mean Hamming
+           loss of `predict` was .145 for ``'sigmoid'`` and .151 for ``'sparsemap'``,
+           that of the plays .174 for both.
     learner : str, default='auto'
         - ``'auto'``: ``'mixture'`` for the sigmoid loss; for sparsemap dual-averaged
           gradient descent on features that are scaled on the fly;
@@ -136,6 +141,10 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     n_feature_resets_ : ndarray of int of shape (n_features,)
         How often the scaling of a feature began anew (dense rows,
         ``feature_scaling='auto'``).
+    n_open_tickets_ : int
+        Plays of `play_one` that were not learnt yet.
+    vocabulary_ : dict
+        Columns of features by name; only where rows are dicts.
     n_iter_ : int
         Passes made.
     n_features_in_ : int
@@ -167,21 +176,21 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
     >>> X, Y = make_multilabel_classification(
     ...     n_samples=1000, n_classes=6, random_state=0
     ... )
-    >>> clf = FenchelYoungOnlineMultilabelClassifier("sigmoid", random_state=0)
+    >>> clf = FenchelYoungOnlineMultilabelClassifier(random_state=0)
     >>> plays = clf.play(X, Y)
     >>> round(float((plays != Y).mean()), 2)
     0.27
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "loss": [StrOptions({"sparsemap", "sigmoid"})],
+        "loss": [StrOptions({"sigmoid", "sparsemap"})],
         **FenchelYoungOnline._parameter_constraints,
         "decoding": [StrOptions({"coordinatewise", "randomized", "argmax", "sample"})],
     }
 
     def __init__(
         self,
-        loss="sparsemap",
+        loss="sigmoid",
         *,
         learner="auto",
         experts=(1.0, 4.0, 16.0),

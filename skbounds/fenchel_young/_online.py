@@ -301,9 +301,7 @@ class FenchelYoungOnline(
     @property
     def _grows_(self):
         """Whether rows may have features that were not there before."""
-        return (
-            self._params_["new_features"] == "grow" or self._vocabulary is not None
-        )
+        return self._params_["new_features"] == "grow" or self._vocabulary is not None
 
     def _as_matrix(self, X, vocabulary, fresh=None):
         """Return rows that are dicts, or longer or shorter than before, as a matrix.

@@ -116,6 +116,10 @@ class FenchelYoungOnlineOrdinalClassifier(
     n_feature_resets_ : ndarray of int of shape (n_features,)
         How often the scaling of a feature began anew (dense rows,
         ``feature_scaling='auto'``).
+    n_open_tickets_ : int
+        Plays of `play_one` that were not learnt yet.
+    vocabulary_ : dict
+        Columns of features by name; only where rows are dicts.
     n_iter_ : int
         Passes made.
     n_features_in_ : int

@@ -364,10 +364,10 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         number = self._n_plays()
         look = self._look(row, float(sample_weight), keep=False)
         drawn, means = self._decode(look, self._generator(number))
-        nearest = self.structure_.nearest(look["point"])
+        nearest = self._structure.nearest(look["point"])
         self._tickets_[number] = float(sample_weight)
         return Ticket(
-            number, self.structure_.decode(drawn), float(sample_weight), self._seed_,
+            number, self._structure.decode(drawn), float(sample_weight), self._seed_,
             (row,), drawn, nearest, means,
         )  # fmt: skip
 
@@ -420,7 +420,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             Predictions, in the form of the targets.
         """
         looks = self._looks(X)
-        return self._decoded([self.structure_.nearest(look["point"]) for look in looks])
+        return self._decoded([self._structure.nearest(look["point"]) for look in looks])
 
     def predict_marginals(self, X):
         """Predict the regularised prediction itself, a mean of outputs.
@@ -481,9 +481,9 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         rows = self._check_rows(X)
         losses = []
         for row, vertex in zip(rows, self._encode(rows, y), strict=True):
-            v, c = self.structure_.loss_coefficients(vertex)
+            v, c = self._structure.loss_coefficients(vertex)
             point = self._look(row, None)["point"]
-            losses.append(v @ self.structure_.nearest(point) + c)
+            losses.append(v @ self._structure.nearest(point) + c)
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     @property
@@ -541,7 +541,10 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         flat = self._check_comparator(coef, shared)
         n_shared = len(self._state_["shared"][0])
         shape = self._state_["coef"].shape[1:]
-        weights, constants = flat[: len(flat) - n_shared].reshape(shape), flat[-n_shared:]
+        weights, constants = (
+            flat[: len(flat) - n_shared].reshape(shape),
+            flat[-n_shared:],
+        )
         weight = check_row_weights(sample_weight, len(rows))
         weight = np.ones(len(rows)) if weight is None else weight
         state = self._first_scaling(self.n_features_in_)
@@ -602,8 +605,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             )
         rows = self._check_rows(X, first)
         if first:
-            self.structure_ = self._params_["structure"]
-            check_structure(self.structure_, np.random.default_rng(0))
+            check_structure(self._structure, np.random.default_rng(0))
             self._check_positions(rows)
         vertices = self._encode(rows, y)
         weight = check_row_weights(sample_weight, len(rows))
@@ -653,7 +655,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
 
     def _check_positions(self, rows):
         """Refuse rows that do not fit the structure."""
-        shape = self.structure_
+        shape = self._structure
         if not self._many_:
             if shape.n_outputs is None:
                 raise ValueError(
@@ -674,8 +676,8 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             )
         vertices = []
         for row, target in zip(rows, y, strict=True):
-            vertex = self.structure_.encode(target)
-            wanted = row.shape[0] * self._n_scores_ + self.structure_.n_shared
+            vertex = self._structure.encode(target)
+            wanted = row.shape[0] * self._n_scores_ + self._structure.n_shared
             if len(vertex) != wanted:
                 raise ValueError(
                     f"a row of {row.shape[0]} positions has {wanted} scores, but its "
@@ -685,13 +687,13 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         return vertices
 
     def _decoded(self, vertices):
-        decoded = [self.structure_.decode(vertex) for vertex in vertices]
+        decoded = [self._structure.decode(vertex) for vertex in vertices]
         return decoded if self._many_ else np.array(decoded)
 
     # ------------------------------------------------------------ state
 
     def _start(self, rows):
-        params, structure = self._params_, self.structure_
+        params, structure = self._params_, self._structure
         has_law = hasattr(structure, "log_partition")
         loss = params["loss"]
         if loss == "auto":
@@ -762,6 +764,10 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             "positions": np.zeros(2),
         }
 
+    @property
+    def _structure(self):
+        return self._params_["structure"]
+
     def _make_loss(self):
         return self._loss_
 
@@ -822,7 +828,9 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         columns = np.unique(row.indices)
         if scaled and len(columns):
             places = np.searchsorted(columns, row.indices)
-            sizes, known = self._magnitudes(places, row.data, state["magnitude"][columns])
+            sizes, known = self._magnitudes(
+                places, row.data, state["magnitude"][columns]
+            )
             if still:
                 known = state["magnitude"][columns]
                 sizes = known[places]
@@ -857,7 +865,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         As if it were learnt next with this weight (which, with `keep`, changes the
         moments and accounts of its length); without weight by moments as they are.
         """
-        state, structure = self._state_, self.structure_
+        state, structure = self._state_, self._structure
         scalars = state["scalars"]
         if weight is None:
             features, columns = self._features(row, state, still=True)
@@ -903,7 +911,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
 
     def _project(self, theta, look):
         """Return the SparseMAP of scores, and store the outputs that it is a mean of."""
-        structure = self.structure_
+        structure = self._structure
         if hasattr(structure, "project"):
             return np.asarray(structure.project(theta), dtype=np.float64)
         point, look["active"], look["chances"] = project(structure.maximise, theta)
@@ -912,10 +920,10 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
     def _count(self, state, scalars, norms, weight):
         """Take a row's lengths and weight into the state."""
         if self._loss_.loss == "crf":
-            reach = self.structure_.squared_reach(norms)
+            reach = self._structure.squared_reach(norms)
         else:
             reach = float(norms @ norms)
-            if self.structure_.n_shared:
+            if self._structure.n_shared:
                 reach = max(reach, 1.0)
         state["positions"] += len(norms), norms @ norms
         scalars[_core.ROWS] += 1.0
@@ -931,7 +939,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
 
     def _decode(self, look, rng, decoding=None):
         """Return a play, and the exact mean of its law."""
-        structure, point = self.structure_, look["point"]
+        structure, point = self._structure, look["point"]
         decoding = decoding or self._params_["decoding"]
         uniform = rng.random()
         if decoding == "argmax":
@@ -959,7 +967,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         best, chance = None, -inf
         logarithms = np.log(look["weights"]) - look["total"]
         for theta in look["theta"]:
-            vertex = np.asarray(self.structure_.maximise(theta), dtype=np.float64)
+            vertex = np.asarray(self._structure.maximise(theta), dtype=np.float64)
             value = logsumexp(logarithms + look["theta"] @ vertex)
             if value > chance:
                 best, chance = vertex, value
@@ -967,7 +975,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
 
     def _draw(self, look, rng):
         """Return a random output whose mean is the point."""
-        structure = self.structure_
+        structure = self._structure
         if self._loss_.loss == "crf":
             ends = np.cumsum(look["weights"])
             m = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
@@ -987,12 +995,14 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         """Return the unscaled losses of scores, and their gradients."""
         if self._loss_.loss == "crf":
             if total is None:
-                total, points = self.structure_.log_partition(theta)
+                total, points = self._structure.log_partition(theta)
             return np.maximum(total - theta @ vertex, 0.0), points - vertex
         if points is None:
             points = np.array([self._project(row, {}) for row in theta])
         # |y - theta|^2 / 2 - |u - theta|^2 / 2, as a product: no cancellation.
-        values = 0.5 * np.sum((vertex - points) * (vertex + points - 2.0 * theta), axis=1)
+        values = 0.5 * np.sum(
+            (vertex - points) * (vertex + points - 2.0 * theta), axis=1
+        )
         return np.maximum(values, 0.0), points - vertex
 
     def _run(self, rows, vertices, weight):
@@ -1008,7 +1018,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
 
     def _round(self, row, vertex, weight, earlier=None):
         """Play and learn one row; return the play."""
-        state, structure = self._state_, self.structure_
+        state, structure = self._state_, self._structure
         scalars, number = state["scalars"], self._n_plays()
         look = self._look(row, weight)
         losses, residuals = self._respond(

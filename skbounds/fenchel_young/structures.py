@@ -146,7 +146,9 @@ class KSubsets(Structure):
 
     def __init__(self, n_items, k):
         if not 0 < k < n_items:
-            raise ValueError(f"k must be from 1 to n_items - 1 = {n_items - 1}; got {k}.")
+            raise ValueError(
+                f"k must be from 1 to n_items - 1 = {n_items - 1}; got {k}."
+            )
         self.n_items, self.k = n_items, k
         self.n_outputs, self.size = int(n_items), int(k)
 
@@ -318,7 +320,9 @@ class ChainCRF(Structure):
             )
             steps = np.exp(logarithms - total[:, None, None, None]).sum(axis=1)
         flat = len(scores), -1
-        return total, np.concatenate([states.reshape(flat), steps.reshape(flat)], axis=1)
+        return total, np.concatenate(
+            [states.reshape(flat), steps.reshape(flat)], axis=1
+        )
 
     def sample(self, scores, rng):
         """Return a sequence drawn from the law of the scores, exactly."""
@@ -343,7 +347,9 @@ class ChainCRF(Structure):
         K = self.n_scores
         lead = scores.shape[:-1]
         n = scores.shape[-1] - self.n_shared
-        return scores[..., :n].reshape(*lead, -1, K), scores[..., n:].reshape(*lead, K, K)
+        return scores[..., :n].reshape(*lead, -1, K), scores[..., n:].reshape(
+            *lead, K, K
+        )
 
     def _states(self, vertex):
         return np.asarray(vertex)[: -self.n_shared].reshape(-1, self.n_scores)

@@ -176,7 +176,9 @@ def test_the_error_interval_holds_with_late_and_lost_labels():
     for seed in range(repetitions):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(250, 3))
-        clf = FenchelYoungOnlineClassifier(random_state=seed, learner="ogd", feature_norm=10.0)
+        clf = FenchelYoungOnlineClassifier(
+            random_state=seed, learner="ogd", feature_norm=10.0
+        )
         clf.partial_fit(X[:1], [0], classes=[0, 1])
         waiting, error = [], []
         missed = False

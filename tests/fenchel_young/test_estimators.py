@@ -34,7 +34,10 @@ RANKS = SCORES.argsort(axis=1).argsort(axis=1) + 1
 CASES = {
     "classifier": (FenchelYoungOnlineClassifier(random_state=0), LABELS),
     "raw": (FenchelYoungOnlineClassifier(learner="ogd", random_state=0), LABELS),
-    "multilabel": (FenchelYoungOnlineMultilabelClassifier(random_state=0), INDICATOR),
+    "multilabel": (
+        FenchelYoungOnlineMultilabelClassifier("sparsemap", random_state=0),
+        INDICATOR,
+    ),
     "sigmoid": (
         FenchelYoungOnlineMultilabelClassifier("sigmoid", random_state=0),
         INDICATOR,

@@ -288,9 +288,7 @@ def test_what_was_never_seen_changes_no_prediction():
     for row in rows[:5]:
         more = {**row, "unheard": 5.0, "of": "this"}
         assert_array_equal(clf.predict_proba([more]), clf.predict_proba([row]))
-        assert_allclose(
-            clf.predict_proba([more, more]), clf.predict_proba([row, row])
-        )
+        assert_allclose(clf.predict_proba([more, more]), clf.predict_proba([row, row]))
     assert clf.n_features_in_ == before
     X = DictVectorizer().fit_transform(rows)
     clf = FenchelYoungOnlineClassifier(random_state=0, new_features="grow").fit(X, y)

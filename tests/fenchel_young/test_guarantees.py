@@ -23,13 +23,17 @@ LEARNERS = {
 STRUCTURES = {
     "logistic": (FenchelYoungOnlineClassifier, {}, "classes"),
     "sparsemax": (FenchelYoungOnlineClassifier, {"loss": "sparsemax"}, "classes"),
-    "sparsemap": (FenchelYoungOnlineMultilabelClassifier, {}, "labels"),
-    "sparsemap-joint": (
+    "sparsemap": (
         FenchelYoungOnlineMultilabelClassifier,
-        {"decoding": "randomized"},
+        {"loss": "sparsemap"},
         "labels",
     ),
-    "sigmoid": (FenchelYoungOnlineMultilabelClassifier, {"loss": "sigmoid"}, "labels"),
+    "sparsemap-joint": (
+        FenchelYoungOnlineMultilabelClassifier,
+        {"loss": "sparsemap", "decoding": "randomized"},
+        "labels",
+    ),
+    "sigmoid": (FenchelYoungOnlineMultilabelClassifier, {}, "labels"),
     "sigmoid-sample": (
         FenchelYoungOnlineMultilabelClassifier,
         {"loss": "sigmoid", "decoding": "sample"},

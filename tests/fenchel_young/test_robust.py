@@ -190,8 +190,8 @@ def test_a_square_wave_of_offsets(seed, allowed):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: FenchelYoungOnlineMultilabelClassifier(loss="sigmoid", random_state=0),
         lambda: FenchelYoungOnlineMultilabelClassifier(random_state=0),
+        lambda: FenchelYoungOnlineMultilabelClassifier("sparsemap", random_state=0),
         lambda: FenchelYoungOnlineOrdinalClassifier(random_state=0),
         lambda: FenchelYoungOnlineRanker(random_state=0),
     ],
@@ -390,6 +390,11 @@ def test_progressive_errors_are_those_of_predict(decoding):
             scores.argmax(axis=1),
         ),
         (FenchelYoungOnlineMultilabelClassifier, {}, (scores > 0).astype(int)),
+        (
+            FenchelYoungOnlineMultilabelClassifier,
+            {"loss": "sparsemap"},
+            (scores > 0).astype(int),
+        ),
         (
             FenchelYoungOnlineOrdinalClassifier,
             {},

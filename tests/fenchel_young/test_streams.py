@@ -125,11 +125,16 @@ PROBLEMS = {
         THREE,
     ),
     "multilabel": Problem(
-        FenchelYoungOnlineMultilabelClassifier, (), "cube", "sparsemap", 3, FOUR
+        FenchelYoungOnlineMultilabelClassifier,
+        (("loss", "sparsemap"),),
+        "cube",
+        "sparsemap",
+        3,
+        FOUR,
     ),
     "sigmoid": Problem(
         FenchelYoungOnlineMultilabelClassifier,
-        (("loss", "sigmoid"),),
+        (),
         "cube",
         "sigmoid",
         3,

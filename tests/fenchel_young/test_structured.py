@@ -377,8 +377,8 @@ def test_sparsemap_is_learnt_as_by_a_slow_reference(name):
             wrong = np.array([v @ structure.nearest(u) + c])
         assert average.min() == 0.0
         expected += (1 - rate) * wrong[0] + rate * (v @ u + c)
-        surrogate += scale * 0.5 * (
-            np.sum((vertex - theta) ** 2) - np.sum((u - theta) ** 2)
+        surrogate += (
+            scale * 0.5 * (np.sum((vertex - theta) ** 2) - np.sum((u - theta) ** 2))
         )
         Z += np.outer(u - vertex, x)
     assert_allclose(clf.expected_cumulative_loss_, expected, rtol=1e-7)
@@ -411,7 +411,9 @@ def test_plays_have_the_law_that_accounts_say(structure, X, y, decoding):
         vertex, means = clf._decode(look, rng)
         drawn.append(vertex)
     drawn = np.array(drawn)
-    assert_allclose(drawn.mean(axis=0), means, atol=5 * drawn.std(axis=0).max() / sqrt(n))
+    assert_allclose(
+        drawn.mean(axis=0), means, atol=5 * drawn.std(axis=0).max() / sqrt(n)
+    )
     if decoding == "sample":
         assert_allclose(means, look["point"])
     if decoding == "argmax":
@@ -710,6 +712,8 @@ def test_all_pairs_of_items_can_be_learnt():
     assert plays.shape == (750, 5) and (plays.sum(axis=1) == 2).all()
     drawn = learner.predict_randomized(X[:200], random_state=0)
     assert_array_equal(drawn, learner.predict_randomized(X[:200], random_state=0))
-    assert all(set(np.flatnonzero(p)) in map(set, combinations(range(5), 2)) for p in drawn)
+    assert all(
+        set(np.flatnonzero(p)) in map(set, combinations(range(5), 2)) for p in drawn
+    )
     low, high = learner.error_interval()
     assert low <= learner.progressive_errors_ / 1500 <= high
