@@ -4,10 +4,13 @@
 // feature watch for values that the moments do not describe: many that are far away (the
 // feature has moved, or grown), and many that are next to each other (it has shrunk, or the
 // moments come of an outlier). A counter that is full puts the moments of its own values in
-// place of the old ones. Values that repeat the one before say nothing: constant, one-hot
-// and zero-inflated features are left alone.
+// place of the old ones. Values that repeat the one before are neither hits nor misses:
+// constant and one-hot features are left alone, and those with few values are followed.
 //
-// On a stationary stream with independent rows a false alarm has a probability below 1e-20.
+// On a stationary stream with independent rows hits of the first kind come in runs that a
+// miss ends, as the next value is another one: a false alarm has a probability below 1e-17
+// for each run. Those of the second kind take a law of which more than three quarters of
+// the changes lead to within a quarter of a deviation of one point.
 #pragma once
 #include "../common/levels.h"
 #include "stream.h"
@@ -75,10 +78,10 @@ void standardize_robustly(const T *__restrict x_row, index d, double before, dou
     for (index j = turn; j < d; j += TURNS) {
         const Feature feature{state, mean, square, j};
         const double x = double(x_row[j]);
-        if (!feature.ready()) continue;
+        if (!feature.ready() || x == last[j]) continue;
         const bool near = feature.at(DOWN_COUNT) == 0.0 ||
                           fabs(x - feature.at(DOWN_MEAN)) < NEAR * deviation[j];
-        feature.count(DOWN, x != last[j] && near, FULL_DOWN, x);
+        feature.count(DOWN, near, FULL_DOWN, x);
     }
     index watched = 0;
 #pragma omp simd reduction(+ : watched)
@@ -90,9 +93,9 @@ void standardize_robustly(const T *__restrict x_row, index d, double before, dou
         for (index j = 0; j < d; ++j) {
             const Feature feature{state, mean, square, j};
             const double x = double(x_row[j]);
-            if (!feature.ready()) continue;
+            if (!feature.ready() || x == last[j]) continue;
             const bool far = fabs(x - mean[j]) > FAR * deviation[j];
-            feature.count(UP, x != last[j] && far, FULL_UP, x);
+            feature.count(UP, far, FULL_UP, x);
         }
     }
 #pragma omp simd

@@ -110,6 +110,29 @@ def test_a_stream_may_be_cut_anywhere(sparse):
         assert (whole.n_feature_resets_ > 0).all()
 
 
+def test_features_with_few_values_are_followed():
+    """Ratings from 1 to 10, half of them 1: after a bad first row, and in other units.
+
+    Values that repeat the one before are no misses: with misses there is no reset.
+    """
+    rng = np.random.default_rng(0)
+    chances = np.r_[0.5, np.full(9, 0.5 / 9)]
+    X = rng.choice(np.arange(1.0, 11.0), p=chances, size=(3000, 9))
+    y = (X[:, :3].sum(axis=1) + rng.normal(size=3000) > 9).astype(int)
+    clean = learn(X, y)
+    assert not clean.n_feature_resets_.any()
+    first, later = X.copy(), X.copy()
+    first[0] *= 1e6
+    later[1500:] += 1000.0
+    for rows in (first, later):
+        clf = learn(rows, y)
+        assert (clf.n_feature_resets_ > 0).all()
+        extra = clf.cumulative_surrogate_loss_ - clean.cumulative_surrogate_loss_
+        assert extra < 0.1 * len(y)
+        old = learn(rows, y, feature_scaling="standard")
+        assert clf.cumulative_surrogate_loss_ < 0.8 * old.cumulative_surrogate_loss_
+
+
 def test_stationary_streams_are_left_alone():
     """Laws with tails, gaps and dependence; 200 000 values each, and no reset."""
     rng = np.random.default_rng(2)
@@ -126,6 +149,11 @@ def test_stationary_streams_are_left_alone():
         "t4": rng.standard_t(4, size=(n, 20)),
         "rare ones": (rng.random((n, 20)) < 0.01).astype(float),
         "counts": rng.poisson(0.3, size=(n, 20)).astype(float),
+        "ratings": rng.choice(
+            [1.0, 2.0, 9.0, 10.0], p=[0.7, 0.1, 0.1, 0.1], size=(n, 20)
+        ),
+        "zeros and numbers": noise * (rng.random((n, 20)) < 0.3),
+        "rare numbers": 10.0 + noise * (rng.random((n, 20)) < 0.02),
         "autoregression": walk,
     }
     for name, X in streams.items():

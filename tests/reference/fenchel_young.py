@@ -612,7 +612,8 @@ def robust_stream(X, clip=3.0, intercept=True):
     Feature by feature, from the rules: moments of values clipped at ten deviations; 16
     values further away than five deviations, or 32 (looked at in every eighth row)
     within a quarter of one from their own mean, where each miss takes three hits back,
-    put the moments of these values in place of the old ones.
+    put the moments of these values in place of the old ones. A value that repeats the
+    one before is neither.
     """
     X = np.asarray(X, dtype=float)
     out, resets = np.zeros(X.shape), np.zeros(X.shape[1], dtype=int)
@@ -624,12 +625,13 @@ def robust_stream(X, clip=3.0, intercept=True):
                 sd = np.sqrt(q / N) if N else 0.0
                 if N < 20 or sd == 0.0 or (name == "down" and i % 8 != t % 8):
                     continue
+                if x == last:
+                    continue
                 count, values = counters[name]
                 if name == "down":
                     hit = not values or abs(x - np.mean(values)) < sd / 4
                 else:
                     hit = abs(x - mu) > 5 * sd
-                hit = hit and x != last
                 if hit and count + 1 >= needed and np.ptp(values) > 0:
                     N, mu = float(len(values)), float(np.mean(values))
                     q = float(np.sum((np.array(values) - mu) ** 2))
