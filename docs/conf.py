@@ -77,6 +77,17 @@ def write_api_page():
             "   :nosignatures:",
         ]
         lines += ["", *(f"   {name}" for name in names), ""]
+    structures = skbounds.fenchel_young.structures
+    title = "``skbounds.fenchel_young.structures``: outputs of your own"
+    lines += [title, "-" * len(title), "", f".. currentmodule:: {structures.__name__}"]
+    lines += [
+        "",
+        ".. autosummary::",
+        "   :toctree: generated/",
+        "   :nosignatures:",
+        "",
+    ]
+    lines += [*(f"   {name}" for name in structures.__all__), ""]
     title = "``skbounds``: the installation"
     lines += [title, "-" * len(title), ""]
     lines += [".. currentmodule:: skbounds", "", ".. autosummary::"]

@@ -294,8 +294,8 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
     def _check_that_classes_may_grow(self):
         if self._params_["loss"] != "logistic":
             raise ValueError(
-                "classes='grow' needs loss='logistic', whose constants do not depend on "
-                f"the number of classes; got loss={self._params_['loss']!r}."
+                "classes='grow' needs loss='logistic', whose constants do not depend "
+                f"on the number of classes; got loss={self._params_['loss']!r}."
             )
 
     def _make_loss(self):

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import validate_data
 
-from skbounds._core import fenchel_young as _core
 from skbounds.fenchel_young._arrays import check_magnitude
 
 # Rows whose uniform numbers are drawn ahead.

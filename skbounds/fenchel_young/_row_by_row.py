@@ -81,9 +81,10 @@ class RowByRow:
 
         Parameters
         ----------
-        x : array-like of shape (n_features,), tuple of (indices, values), dict or Ticket
-            The row; the second form where the stream is sparse, the third where its
-            rows are dicts. A ticket of `play_one` stands for the row that was played.
+        x : array-like of shape (n_features,), tuple, dict or Ticket
+            The row: a tuple of indices and values where the stream is sparse, a dict
+            where its rows are dicts. A ticket of `play_one` stands for the row that it
+            was made for.
         y : object
             Its target.
         sample_weight : float, default=1.0

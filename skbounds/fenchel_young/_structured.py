@@ -172,9 +172,9 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
     -----
     SparseMAP finds the projection by Wolfe's algorithm, as a mixture of at most D + 1
     outputs from which Algorithm 1 draws. The CRF loss is the log-loss of a softmax over
-    *all* outputs, and Algorithm 1 is that of this softmax: the most probable output with
-    probability 1 - p, p = min(1, 2 (1 - its probability)), else an exact draw. As no
-    loss exceeds that of being wrong at all, the classifier's constants hold; and an
+    *all* outputs, and Algorithm 1 is that of this softmax: the most probable output
+    with probability 1 - p, p = min(1, 2 (1 - its probability)), else an exact draw. As
+    no loss exceeds that of being wrong at all, the classifier's constants hold; and an
     output with more than half of the mixture's probability is the best one of some
     expert, so that the mixture keeps them too.
 
@@ -543,7 +543,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         shape = self._state_["coef"].shape[1:]
         weights, constants = (
             flat[: len(flat) - n_shared].reshape(shape),
-            flat[-n_shared:],
+            flat[len(flat) - n_shared :],
         )
         weight = check_row_weights(sample_weight, len(rows))
         weight = np.ones(len(rows)) if weight is None else weight
@@ -910,7 +910,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         return look
 
     def _project(self, theta, look):
-        """Return the SparseMAP of scores, and store the outputs that it is a mean of."""
+        """Return the SparseMAP of scores, and store what it is a mean of."""
         structure = self._structure
         if hasattr(structure, "project"):
             return np.asarray(structure.project(theta), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Output structures for ``FenchelYoungOnlineStructured``, and what one of your own needs.
+"""Output structures, and what one of your own needs.
 
 After sections 3.1, 4 and appendix B of Sakaue, Bao, Tsuchiya and Oki (2024).
 """
@@ -42,9 +42,16 @@ class Structure(ABC):
 
     Notes
     -----
-    The default loss is the share of wrong entries, their number by `most_wrong`. Another
-    one overrides `loss_coefficients` and `lipschitz`; it must be affine in the play, 0
-    at the target, and between 0 and 1.
+    The default loss is the number of wrong entries by `most_wrong`. Another one
+    overrides `loss_coefficients` and `lipschitz`; it must be affine in the play, 0 at
+    the target, and between 0 and 1.
+
+    A structure may also have ``project(scores)``, the Euclidean projection on the hull,
+    and ``draw(point, rng)``, a random vertex with that mean; without them Wolfe's
+    algorithm finds both through the oracle. With ``log_partition(scores)``, which
+    returns the logarithms of the partition functions and the marginals of several
+    scores, ``sample(scores, rng)`` and `squared_reach`, it has the CRF loss; `ChainCRF`
+    shows how.
     """
 
     n_outputs: int | None = None
@@ -61,12 +68,12 @@ class Structure(ABC):
 
     @property
     def separation(self):
-        """nu: 1 for vectors of zeros and ones, the root of 2 where their sizes agree."""
+        """Nu: 1 for zeros and ones, the root of 2 where their sizes agree."""
         return 1.0 if self.size is None else sqrt(2.0)
 
     @property
     def lipschitz(self):
-        """gamma of the share of wrong entries (by Cauchy's inequality)."""
+        """Gamma of the share of wrong entries (by Cauchy's inequality)."""
         if self.size is None:
             return sqrt(self.n_outputs) / self.most_wrong
         # Where sizes agree, as much is missing in the target as is wrong outside.
@@ -164,7 +171,7 @@ class KSubsets(Structure):
     def project(self, scores):
         """Return the nearest point of the hull: clipped scores that sum to k."""
         scores = np.asarray(scores, dtype=np.float64)
-        # The sum is piecewise linear in the shift, with knots where entries reach 0 or 1.
+        # The sum is piecewise linear in the shift; entries reach 0 or 1 at its knots.
         knots = np.sort(np.concatenate([scores, scores - 1.0]))
         sums = np.clip(scores - knots[:, None], 0.0, 1.0).sum(axis=1)
         place = int(np.searchsorted(-sums, -float(self.size), side="left"))
@@ -226,7 +233,7 @@ class SpanningTrees(Structure):
         return f"SpanningTrees({self.n_outputs} edges, {self.n_nodes} nodes)"
 
     def maximise(self, scores):
-        """Return the indicator of the edges of a tree with the largest sum of scores."""
+        """Return the indicator of a tree with the largest sum of scores."""
         scores = np.asarray(scores, dtype=np.float64)
         # Ranks instead of scores: exact, and none is 0, which scipy takes for no edge.
         ranks = np.empty(len(scores))
@@ -366,7 +373,7 @@ def _messages(unary, pairs):
     """Return logarithms of the sums over all beginnings, (n_laws, n, K)."""
     result = np.empty_like(unary)
     result[:, 0] = unary[:, 0]
-    # Products of exponentials, each shifted by its maximum, are one product of matrices.
+    # Exponentials, each shifted by its maximum, are multiplied as matrices.
     top = pairs.max(axis=(1, 2))
     steps = np.exp(pairs - top[:, None, None])
     for i in range(1, unary.shape[1]):

@@ -269,7 +269,7 @@ def test_tickets_that_are_refused():
         clf.play_one(X[51], sample_weight=0.0)
     with pytest.raises(ValueError, match="x must have shape"):
         clf.play_one(X[51, :2])
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         clf.play_one([np.nan, 0, 0, 0])
     assert clf.n_open_tickets_ == 0
 
@@ -280,7 +280,7 @@ def test_matchings_keep_no_progressive_errors_of_tickets():
     ranker.partial_fit(X[:50], y[:50])
     ranker.learn_one(ranker.play_one(X[50]), y[50])
     with pytest.raises(AttributeError, match="matchings"):
-        ranker.progressive_errors_
+        _ = ranker.progressive_errors_
 
 
 @pytest.mark.parametrize("sparse", [False, True])

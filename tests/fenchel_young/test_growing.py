@@ -71,7 +71,7 @@ def test_late_classes_equal_a_slow_reference(learner):
     assert not np.isin(plays[: late[0]], order[1:]).any()
     if learner != "mixture":
         assert_allclose(clf.coef_, W[0], rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="is 'grow', but|not in classes_"):
+    with pytest.raises(ValueError, match=r"is 'grow', but|not in classes_"):
         FenchelYoungOnlineClassifier().partial_fit(X[:9], y[:9], classes=range(4)) \
             .partial_fit(X, y, classes="grow")  # fmt: skip
 
@@ -177,9 +177,9 @@ def test_new_classes_that_are_refused():
     growing = FenchelYoungOnlineClassifier(random_state=0)
     growing.partial_fit(X[:5], y[:5], classes="grow")
     for labels in (["a"] * 5, [None] * 5):
-        with pytest.raises(ValueError, match="another kind|missing"):
+        with pytest.raises(ValueError, match=r"another kind|missing"):
             growing.partial_fit(X[:5], labels)
-        with pytest.raises(ValueError, match="another kind|missing"):
+        with pytest.raises(ValueError, match=r"another kind|missing"):
             growing.learn_one(X[0], labels[0])
     with pytest.raises(ValueError, match="loss='logistic'"):
         FenchelYoungOnlineClassifier("sparsemax", learner="auto").partial_fit(
@@ -341,7 +341,7 @@ def test_rows_that_are_refused():
         sparse.learn_one(([7], [1.0]), 0)
     growing = FenchelYoungOnlineClassifier(random_state=0, new_features="grow")
     growing.partial_fit(sp.csr_matrix(X), y)
-    with pytest.raises(ValueError, match="must lie in|at most"):
+    with pytest.raises(ValueError, match=r"must lie in|at most"):
         growing.learn_one(([2**31], [1.0]), 0)
     with pytest.raises(ValueError, match="must lie in"):
         growing.learn_one(([-1], [1.0]), 0)

@@ -1,7 +1,7 @@
 """Structures of the user's own: oracles, laws, learning and guarantees."""
 
 import pickle
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import log, sqrt
 
 import numpy as np
@@ -173,7 +173,7 @@ def chain_vertices(n, K):
     vertices = []
     for states in sequences:
         counts = np.zeros((K, K))
-        for a, b in zip(states[:-1], states[1:], strict=True):
+        for a, b in pairwise(states):
             counts[a, b] += 1.0
         vertices.append(np.concatenate([np.eye(K)[states].ravel(), counts.ravel()]))
     return sequences, np.array(vertices)
@@ -469,7 +469,7 @@ def test_bounds_and_certificates_hold(structure, X, y):
 
 @pytest.mark.parametrize("kind", ["chain", "subsets"])
 def test_an_adversary_beats_argmax_only(kind):
-    """Fresh directions, and always a target that the deterministic rule does not play."""
+    """Fresh directions, and always a target that the deterministic rule avoids."""
     n = 250
     structure = ChainCRF(2) if kind == "chain" else KSubsets(2, 1)
     losses = {}
