@@ -73,8 +73,8 @@ plt.show()
 
 # %%
 # A new topic is played wrong until its first labels come. The interval counts plays
-# whose label has not come as right for its lower end and as wrong for its upper one: the
-# labels that never come keep it wide, and what is not known is not claimed.
+# whose label has not come as right for its lower end and as wrong for its upper one:
+# the labels that never come keep it wide, and what is not known is not claimed.
 
 print(f"{clf.n_samples_seen_} learnt, {clf.n_open_tickets_} without a label")
 late = clf.surrogate_regret_bound(0.0)
