@@ -3,8 +3,8 @@ A map of where the model does not know
 ======================================
 
 ``log_normalizer`` needs no labels: it says how well *both* labels could have been
-fitted at a row. Its mean over fresh rows bounds the excess risk, and as a map it shows
-where the training rows leave the answer open.
+fitted at a row. Its mean over fresh rows bounds the excess over any *penalised* linear
+model, and as a map it shows where the training rows leave the answer open.
 """
 
 # %%
@@ -40,4 +40,8 @@ plt.show()
 # Along the boundary, away from the rows, either label could be had for a small change
 # of the coefficients: the log normaliser approaches log 2, the prediction one half.
 # Among the rows of one class no label changes the fit much, and it is near 0.
-print(f"leave-one-out estimate of the bound: {model.excess_risk_bound_:.3f} nats")
+print(f"mean log Z, by leave-one-out: {model.log_normalizer_mean_:.3f} nats")
+print(f"bound of the excess over models of norm 2: {model.excess_risk_bound(2.0):.3f}")
+print(
+    f"estimate of that over the best penalised one: {model.excess_risk_penalized_:.3f}"
+)

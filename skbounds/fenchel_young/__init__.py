@@ -5,7 +5,7 @@ with Fenchel-Young losses and improved surrogate regret for online multiclass
 classification with logistic loss", COLT 2024.
 """
 
-from skbounds.fenchel_young import structures
+from skbounds.fenchel_young import structures as structures
 from skbounds.fenchel_young._classifier import FenchelYoungOnlineClassifier
 from skbounds.fenchel_young._display import SurrogateRegretDisplay
 from skbounds.fenchel_young._multilabel import FenchelYoungOnlineMultilabelClassifier
@@ -20,5 +20,4 @@ __all__ = [
     "FenchelYoungOnlineRanker",
     "FenchelYoungOnlineStructured",
     "SurrogateRegretDisplay",
-    "structures",
 ]

@@ -200,7 +200,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
     >>> learner = FenchelYoungOnlineStructured(pairs, random_state=0).fit(X, y)
     >>> learner.predict(X[:2])
     array([[1, 0, 0, 1, 0],
-           [0, 0, 0, 1, 1]])
+           [1, 0, 0, 1, 0]])
     >>> bool(learner.bound_valid_)
     True
     """

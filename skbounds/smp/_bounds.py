@@ -29,13 +29,23 @@ def effective_dof(spectrum: np.ndarray, lambda_: float) -> float:
 
 
 def logistic_bound(
-    dof: float, lambda_: float, n: float, radius2: float, norm_bound: float
+    dof: float,
+    lambda_: float,
+    n: float,
+    radius2: float,
+    norm_bound: float,
+    *,
+    n_classes: int = 2,
+    mean_square: float | None = None,
 ) -> float:
-    """Return the bound of Theorem 6, ``e df / (n + 1) + lambda B^2 / 2``.
+    """Return the bound of Theorem 6, with the smallest of three bounds of ``E log Z``.
 
-    (48) prints 1/n where its proof, (95), gives 1/(n + 1). The constant ``e`` belongs
-    to ``lambda >= 2 R^2 / (n + 1)``; smaller penalties take the constant that the same
-    proof gives with ``v = R^2 / (lambda (n + 1))`` kept: ``e^v (e^v - 1) / v``.
+    - ``log K``: the refits give each label at most probability 1;
+    - ``log(1 + mean |x|^2 C / 4)``, two classes: the refits' log-odds differ by at most
+      ``|x|^2 C``, and the sigmoid has slope at most 1/4;
+    - ``c(v) df / (n + 1)``, ``c(v) = e^v (e^v - 1) / v`` with ``v = R^2 C``: the
+      proof's (95) for any penalty. (48) prints 1/n, and e for all v of at most 1/2,
+      where c(v) is 2.14 at most.
 
     Parameters
     ----------
@@ -49,23 +59,41 @@ def logistic_bound(
         Largest squared norm of a row.
     norm_bound : float
         Norm B of the competitor.
+    n_classes : int
+    mean_square : float or None
+        Mean squared norm of the rows; None where an intercept is not penalised.
     """
-    v = radius2 / (lambda_ * (n + 1.0))
-    with np.errstate(over="ignore", invalid="ignore"):
-        general = np.exp(v) * np.expm1(v) / v if v > 0.5 else 0.0
-    constant = max(np.e, general)
-    return float(constant * dof / (n + 1.0) + 0.5 * lambda_ * norm_bound**2)
+    C = 1.0 / (lambda_ * (n + 1.0))
+    found = [np.log(n_classes)]
+    if n_classes == 2 and mean_square is not None:
+        found.append(np.log1p(0.25 * mean_square * C))
+    v = radius2 * C
+    constant = 1.0
+    if v > 0.0:
+        # log(e^v - 1) without overflow.
+        logarithm = 2.0 * v + np.log(-np.expm1(-v)) - np.log(v)
+        constant = np.exp(logarithm) if logarithm < 700.0 else np.inf
+    if np.isfinite(constant):
+        found.append(constant * dof / (n + 1.0))
+    return float(min(found) + 0.5 * lambda_ * norm_bound**2)
 
 
 def ridge_bound(
-    dof: float, lambda_: float, n: float, radius2: float, norm_bound: float
+    dof: float,
+    lambda_: float,
+    n: float,
+    radius2: float,
+    norm_bound: float,
+    leverage_bound: float,
 ) -> float:
-    """Return the bound of Theorem 5, ``g df / (n + 1) + lambda B^2 / 2``.
+    """Return the bound of Theorem 5, with the smaller of two bounds of ``E log Z``.
 
-    (33) has ``g = 1.25`` for ``lambda >= 2 R^2 / (n + 1)``; (77) in its proof has
-    ``g = (1 + v) log(1 + v) / v``, ``v = R^2 / (lambda (n + 1))``, for any penalty.
+    - ``g df / (n + 1)``: (77) in its proof has ``g = (1 + v) log(1 + v) / v``,
+      ``v = R^2 / (lambda (n + 1))``, for any penalty; (33) has 1.25 for all v of at
+      most 1/2, where g is 1.22 at most;
+    - the mean of ``log(1 + h)`` over leave-one-out leverages, (72).
     """
     v = radius2 / (lambda_ * (n + 1.0))
-    general = (1.0 + v) * np.log1p(v) / v if v > 0.5 else 0.0
-    constant = max(1.25, general)
-    return float(constant * dof / (n + 1.0) + 0.5 * lambda_ * norm_bound**2)
+    constant = (1.0 + v) * np.log1p(v) / v if v > 0.0 else 1.0
+    bound = min(constant * dof / (n + 1.0), leverage_bound)
+    return float(bound + 0.5 * lambda_ * norm_bound**2)

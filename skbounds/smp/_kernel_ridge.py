@@ -123,12 +123,30 @@ class KernelRidgeSMP(BaseSMPRegressor):
         Noise scale.
 
     bound_valid_ : bool
-        Whether the conditions of :meth:`theory_bound` hold: sigma fixed beforehand and
-        ``alpha_`` at least twice the largest ``k(x, x)``.
+        Whether the conditions of :meth:`theory_bound` hold: sigma fixed beforehand.
+
+    log_normalizer_mean_ : float
+        Leave-one-out estimate (in nats, summed over outputs) of ``E log Z``: the
+        expected log loss at ``n - 1`` rows is at most the *penalised* loss of any fixed
+        model with noise scale ``sigma_`` plus the expectation of this number; see
+        :meth:`excess_risk_bound`.
+
+    excess_risk_ : float
+        Estimate (in nats, summed over outputs) of what the expected log loss exceeds
+        that of the best model with noise scale ``sigma_`` by; may be negative. nan
+        where least squares do not determine the model. Its noise:
+        :meth:`excess_risk_interval`.
+
+    excess_risk_penalized_ : float
+        The same over the best *penalised* loss.
+
+    effective_dimension_ratio_ : float
+        Estimate of ``tr(H^-1 G)`` by the number of coefficients, at the least squares
+        fit: near 1 where the model with this noise scale is right. nan where
+        `excess_risk_` is.
 
     excess_risk_bound_ : float
-        Leave-one-out estimate (in nats, summed over outputs) of the bound on the excess
-        log loss at ``n - 1`` rows, ``E log Z``, which holds for any penalty.
+        Deprecated name of `log_normalizer_mean_`.
 
     leverage_bound_ : float
         Mean of ``-log(1 - leverage)``: the bound (72), per output.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +14,7 @@ from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
 from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum
+from skbounds.smp._excess import Excess, ExcessStatements, logistic_excess
 from skbounds.smp._grid import check_grid
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
@@ -25,7 +26,27 @@ def _spectrum(Z, weight, unpenalized):
     return second_moment_spectrum(Z[:, :-1] if unpenalized else Z, weight)
 
 
-class SMPLogisticRegression(BaseSMPClassifier):
+@dataclass
+class LeaveOneOut:
+    """Leave-one-out figures of one penalty.
+
+    Attributes
+    ----------
+    loss, log_normalizer : float
+        Weighted means; the latter nan where the predictor is not sample minmax.
+    rows : tuple of ndarray
+        The same row by row.
+    base : BaseFit
+        The fit to all rows with the same penalty per observation.
+    """
+
+    loss: float
+    log_normalizer: float
+    rows: tuple
+    base: BaseFit
+
+
+class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
     r"""Sample minmax predictor for logistic regression.
 
     Predicts the label of a row by asking how well the model would fit the row under
@@ -125,19 +146,39 @@ class SMPLogisticRegression(BaseSMPClassifier):
         Newton steps of the fit to the training rows.
 
     bound_valid_ : bool
-        Whether the conditions of Theorem 6 hold: two classes, ``C_ <= 1 / (2 R**2)``,
-        no unpenalised intercept, ``virtual_weight=1``, no `class_weight`.
+        Whether the conditions of :meth:`theory_bound` hold: two classes, no unpenalised
+        intercept, ``virtual_weight=1``, no `class_weight`.
+
+    log_normalizer_mean_ : float
+        Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
+        ``n - 1`` rows is at most the *penalised* loss of any fixed linear model plus
+        the expectation of this number, for any distribution; see
+        :meth:`excess_risk_bound`. Computed on first access when ``method='exact'``;
+        'one-step' approximates it (unless ``C='loo'``, whose search is always exact).
+        nan unless ``virtual_weight=1``.
+
+    excess_risk_ : float
+        Estimate of what the expected log loss exceeds that of the best linear model by,
+        whatever the law of the labels; may be negative, as the predictor is no linear
+        model. nan for more than two classes, where the maximum likelihood fit does not
+        exist, and where a row decides it (leverage above .8). Its noise:
+        :meth:`excess_risk_interval`.
+
+    excess_risk_penalized_ : float
+        The same over the best *penalised* loss, which always exists; nan for more than
+        two classes and unless ``virtual_weight=1``.
+
+    effective_dimension_ratio_ : float
+        Estimate of ``tr(H^-1 G)`` by the number of coefficients, at the maximum
+        likelihood fit: near 1 where the logistic model is right, large where
+        maximum likelihood pays for its being wrong. nan where `excess_risk_` is.
 
     excess_risk_bound_ : float
-        Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
-        ``n - 1`` rows is at most the penalised loss of any fixed linear model plus the
-        expectation of this number, for any distribution. Computed on first access when
-        ``method='exact'``; 'one-step' approximates it (unless ``C='loo'``, whose search
-        is always exact). nan unless ``virtual_weight=1``.
+        Deprecated name of `log_normalizer_mean_`.
 
     loo_log_loss_ : float
         Leave-one-out log loss (in nats) with the same ``lambda_``; exact or approximate
-        as ``excess_risk_bound_`` is.
+        as ``log_normalizer_mean_`` is.
 
     loo_log_loss_path_ : ndarray of shape (n_cs,)
         Leave-one-out log loss of each candidate. Only for ``C='loo'``.
@@ -214,7 +255,14 @@ class SMPLogisticRegression(BaseSMPClassifier):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _lazy_attributes = ("excess_risk_bound_", "loo_log_loss_")
+    _lazy_attributes = (
+        "effective_dimension_ratio_",
+        "excess_risk_",
+        "excess_risk_bound_",
+        "excess_risk_penalized_",
+        "log_normalizer_mean_",
+        "loo_log_loss_",
+    )
 
     def __init__(
         self,
@@ -281,12 +329,12 @@ class SMPLogisticRegression(BaseSMPClassifier):
 
         if self.C == "loo":
             Cs = check_grid(20 if self.Cs is None else self.Cs, "Cs", decades=(-3, 2))
-            path, theta = self._leave_one_out_path(data, penalized, Cs)
+            path, loo, theta = self._leave_one_out_path(data, penalized, Cs)
             # Sorted by C, the first minimum is the one with the smallest C.
             order = np.argsort(Cs, kind="stable")
-            best = order[np.argmin(path[order, 0])]
-            C, self._loo_ = Cs[best], path[best]
-            self.Cs_, self.loo_log_loss_path_ = Cs, path[:, 0]
+            C = Cs[order[np.argmin(path[order])]]
+            self._loo_ = loo.loss, loo.log_normalizer
+            self.Cs_, self.loo_log_loss_path_ = Cs, path
         else:
             theta = None
             C = self.C
@@ -298,14 +346,20 @@ class SMPLogisticRegression(BaseSMPClassifier):
         if self.verbose:
             print(f"[SMPLogisticRegression] C={C:.3g}: {base.n_iter} Newton steps")
 
-        self._training_ = {"radius2": float(radius2), "n": float(weight.sum())}
+        self._training_ = {
+            "radius2": float(radius2),
+            "n": float(weight.sum()),
+            "mean_square": self._mean_square(X, weight),
+        }
         if self.method == "exact":
             self._training_["codes"] = codes
         else:
             if self.C != "loo":
-                self._loo_ = self._leave_one_out(
+                loo = self._leave_one_out(
                     data, penalized, C, base.theta, method="one-step"
-                )[0]
+                )
+                self._loo_ = loo.loss, loo.log_normalizer
+            self._excess_ = vars(self._excess_of(data, loo))
             unpenalized = self.fit_intercept and not self.penalize_intercept
             self._training_["spectrum"] = _spectrum(base.Z, weight, unpenalized)
             base = replace(base, Z=None, weight=None, proba=None)
@@ -318,7 +372,6 @@ class SMPLogisticRegression(BaseSMPClassifier):
         self.n_iter_ = base.n_iter
         self.bound_valid_ = bool(
             len(classes) == 2
-            and 1.0 / C >= 2.0 * radius2 * (1.0 - 1e-12)
             and (self.penalize_intercept or not self.fit_intercept)
             and self.virtual_weight == 1
             and self.class_weight is None
@@ -331,9 +384,21 @@ class SMPLogisticRegression(BaseSMPClassifier):
         return float(self._loo()[0])
 
     @property
-    def excess_risk_bound_(self):
+    def log_normalizer_mean_(self):
         """Leave-one-out estimate of the expected log normaliser."""
         return float(self._loo()[1])
+
+    def _penalty_of(self, norm):
+        return 0.5 * self.lambda_ * norm**2
+
+    def _mean_square(self, X, weight):
+        """Return the mean squared norm of rows; None with an unpenalised intercept."""
+        if self.fit_intercept and not self.penalize_intercept:
+            return None
+        squares = row_norms(X, squared=True)
+        if self.fit_intercept:
+            squares = squares + self.intercept_scaling**2
+        return float(weight @ squares / weight.sum())
 
     def log_normalizer(self, X):
         """Compute ``log Z``, how much more than one distribution the refits cover.
@@ -349,14 +414,14 @@ class SMPLogisticRegression(BaseSMPClassifier):
             Logarithm (in nats) of the sum over the labels of the probabilities that the
             refits give to their own label, times the penalty factor. Large where the
             training data leave the label open; its mean over fresh rows is an unbiased
-            estimate of the bound that :attr:`excess_risk_bound_` estimates by
-            leave-one-out. Near zero or slightly negative where the training data
+            estimate of what :attr:`log_normalizer_mean_` estimates by leave-one-out.
+            Near zero or slightly negative where the training data
             determine the prediction.
         """
         return self._map_rows(lambda rows: log_normalize(self._scores(rows))[1], X)
 
     def theory_bound(self, norm_bound):
-        """Compute the closed-form excess-risk bound of Theorem 6.
+        """Compute the closed-form excess-risk bound, that of Theorem 6 or better.
 
         Parameters
         ----------
@@ -366,12 +431,14 @@ class SMPLogisticRegression(BaseSMPClassifier):
         Returns
         -------
         bound : float
-            ``e * df / (n + 1) + lambda_ * B**2 / 2`` (in nats) with the effective
+            ``lambda_ * B**2 / 2`` (in nats) and the smallest of three bounds of
+            ``E log Z``: ``log K``; for two classes ``log(1 + m C / 4)``, m the mean
+            squared norm of the rows; and ``c * df / (n + 1)`` with the effective
             degrees of freedom ``df`` at ``4 * lambda_`` of the features' empirical
-            second moments, times ``K - 1``; for larger C than the theorem allows, with
-            the larger constant that the proof gives. An expectation over training sets
-            and one new row; it is a theorem only if ``bound_valid_``, and for more than
-            two classes never.
+            second moments, times ``K - 1``, and ``c = e**v (e**v - 1) / v``,
+            ``v = R**2 C`` (at most 2.14 for ``C='theory'``). An expectation over
+            training sets and one new row; it is a theorem only if ``bound_valid_``,
+            and for more than two classes only where it is ``log K``.
 
         Warns
         -----
@@ -394,7 +461,13 @@ class SMPLogisticRegression(BaseSMPClassifier):
         dof = effective_dof(spectrum, 4.0 * self.lambda_) + unpenalized
         dof *= len(self.classes_) - 1
         bound = logistic_bound(
-            dof, self.lambda_, training["n"], training["radius2"], norm_bound
+            dof,
+            self.lambda_,
+            training["n"],
+            training["radius2"],
+            norm_bound,
+            n_classes=len(self.classes_),
+            mean_square=training["mean_square"],
         )
         trivial = np.log(len(self.classes_))
         if bound >= trivial:
@@ -436,39 +509,66 @@ class SMPLogisticRegression(BaseSMPClassifier):
         """Return the leave-one-out log loss and log normaliser, computed once."""
         check_is_fitted(self)
         if not hasattr(self, "_loo_"):
-            base = BaseFit(**self._base_)
-            data = {
-                "Z": base.Z,
-                "codes": self._training_["codes"],
-                "weight": base.weight,
-                "n_classes": base.n_classes,
-            }
-            self._loo_ = self._leave_one_out(
-                data,
-                (base.penalty > 0).astype(float),
-                self.C_,
-                base.theta,
-                virtual_weight=self._params_["virtual_weight"],
-            )[0]
+            loo = self._leave_one_out_of_fit()[1]
+            self._loo_ = loo.loss, loo.log_normalizer
         return self._loo_
 
+    def _leave_one_out_of_fit(self):
+        """Return the training data and their leave-one-out figures."""
+        base = BaseFit(**self._base_)
+        data = {
+            "Z": base.Z,
+            "codes": self._training_["codes"],
+            "weight": base.weight,
+            "n_classes": base.n_classes,
+        }
+        loo = self._leave_one_out(
+            data,
+            (base.penalty > 0).astype(float),
+            self.C_,
+            base.theta,
+            virtual_weight=self._params_["virtual_weight"],
+        )
+        return data, loo
+
+    def _excess(self):
+        """Return the estimates of the excess risk, computed once."""
+        check_is_fitted(self)
+        if not hasattr(self, "_excess_"):
+            excess = Excess()
+            if len(self.classes_) == 2:
+                data, loo = self._leave_one_out_of_fit()
+                self._loo_ = loo.loss, loo.log_normalizer
+                excess = self._excess_of(data, loo)
+            self._excess_ = vars(excess)
+        return Excess(**self._excess_)
+
+    @staticmethod
+    def _excess_of(data, loo):
+        loss, log_normalizer = loo.rows
+        minmax = not np.isnan(loo.log_normalizer)
+        return logistic_excess(data, loo.base, loss, log_normalizer if minmax else None)
+
     def _leave_one_out_path(self, data, penalized, Cs):
-        """Return leave-one-out figures (n_cs, 2) and a start for the final fit."""
-        path = np.empty((len(Cs), 2))
-        theta = None
+        """Return losses, the figures of the best, and a start for the final fit."""
+        path = np.empty(len(Cs))
+        theta = best = None
         for index in np.argsort(Cs, kind="stable"):
-            path[index], theta = self._leave_one_out(data, penalized, Cs[index], theta)
+            loo = self._leave_one_out(data, penalized, Cs[index], theta)
+            path[index], theta = loo.loss, loo.base.theta
+            if best is None or loo.loss < best.loss:
+                best = loo
             if self.verbose:
                 print(
                     f"[SMPLogisticRegression] C={Cs[index]:.3g}: leave-one-out log "
-                    f"loss {path[index, 0]:.4f}"
+                    f"loss {path[index]:.4f}"
                 )
-        return path, theta
+        return path, best, theta
 
     def _leave_one_out(
         self, data, penalized, C, theta, *, method="exact", virtual_weight=None
     ):
-        """Return (log loss, log normaliser) by leave-one-out, and the fit's theta.
+        """Return the leave-one-out figures of a candidate.
 
         The penalty per observation of the candidate stays what it is at n rows, so the
         problems with one row less plus a virtual one have total penalty ``n lambda``.
@@ -509,4 +609,6 @@ class SMPLogisticRegression(BaseSMPClassifier):
         log_proba, log_normalizer = log_normalize(scores)
         loss = -log_proba[np.arange(len(codes)), codes]
         bound = weight @ log_normalizer / total if virtual_weight == 1 else np.nan
-        return np.array([weight @ loss / total, bound]), base.theta
+        return LeaveOneOut(
+            float(weight @ loss / total), float(bound), (loss, log_normalizer), base
+        )

@@ -13,6 +13,7 @@ from skbounds._blocks import memory_limit, row_blocks
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
+from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
     joint_log_density,
     joint_log_normalizer,
@@ -24,7 +25,7 @@ from skbounds.smp._grid import check_grid
 from skbounds.smp._ridge_loo import leave_one_out_figures, sigma_floor
 
 
-class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
+class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
     """Choice of penalty and noise scale, and all predictions from the law's terms.
 
     Subclasses implement ``_terms(X)``: fitted values (m, n_outputs), h, q (m,) and s
@@ -75,15 +76,15 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         self.lambda_ = float(alpha / (total + 1.0))
         self.sigma_ = chosen.sigma
         self.loo_log_loss_ = chosen.log_loss
-        self.excess_risk_bound_ = chosen.excess_risk_bound
+        self.log_normalizer_mean_ = chosen.log_normalizer_mean
+        excess = Excess()
+        if self.sigma != "joint":
+            excess = ridge_excess(sample, self.alpha_, self.sigma_)
+        self._excess_ = vars(excess)
         self.leverage_bound_ = chosen.leverage_bound
         self.effective_dof_ = chosen.effective_dof
         self.bound_valid_ = bool(
-            isinstance(self.sigma, Real)
-            and (
-                alpha == 0
-                or (alpha >= 2.0 * radius2 * (1.0 - 1e-12) and not sample.has_mean)
-            )
+            isinstance(self.sigma, Real) and (alpha == 0 or not sample.has_mean)
         )
         self._law_ = {
             "n": float(total),
@@ -131,6 +132,15 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         fitted, h, _, _ = self._terms(X)
         n = self._law_["n"]
         return fitted, h, {"n": n, "kappa": 1.0 / (n + 1.0)}
+
+    def _excess(self):
+        check_is_fitted(self)
+        return Excess(**self._excess_)
+
+    def _penalty_of(self, norm):
+        if self._is_joint:
+            return 0.0
+        return 0.5 * self.lambda_ * norm**2 / float(np.min(self.sigma_)) ** 2
 
     @property
     def _is_joint(self):
@@ -262,7 +272,7 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         -------
         log_normalizer : ndarray of shape (n_samples,)
             In nats, summed over the outputs; its mean over fresh rows is an unbiased
-            estimate of the excess-risk bound.
+            estimate of what `log_normalizer_mean_` estimates by leave-one-out.
         """
         check_is_fitted(self)
         if self._is_joint:
@@ -273,7 +283,7 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         return result.sum(axis=1)
 
     def theory_bound(self, norm_bound):
-        """Compute the closed-form excess-risk bound of Theorem 5 (Theorem 4: alpha=0).
+        """Compute the closed-form excess-risk bound, that of Theorem 5 or better.
 
         Parameters
         ----------
@@ -284,11 +294,13 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         Returns
         -------
         bound : float
-            ``1.25 * df / (n + 1) + lambda_ * B**2 / (2 * sigma**2)`` in nats, summed
-            over the outputs, with ``df`` the effective degrees of freedom; below the
-            penalty condition with the larger constant that the proof gives. An
-            expectation over training sets and one new row, relative to models with
-            noise scale ``sigma_``; a theorem only if ``bound_valid_``.
+            ``lambda_ * B**2 / (2 * sigma**2)`` in nats and the smaller of two bounds
+            of ``E log Z``, summed over the outputs: ``g * df / (n + 1)`` with ``df``
+            the effective degrees of freedom and ``g = (1 + v) log(1 + v) / v``,
+            ``v = R**2 / alpha_`` (at most 1.22 for ``alpha='theory'``), and
+            `leverage_bound_` (Theorem 4 where ``alpha=0``). An expectation over
+            training sets and one new row, relative to models with noise scale
+            ``sigma_``; a theorem only if ``bound_valid_``.
         """
         check_is_fitted(self)
         if not (isinstance(norm_bound, Real) and norm_bound >= 0):
@@ -301,7 +313,12 @@ class BaseSMPRegressor(RegressorMixin, SkboundsEstimator):
         return float(
             sum(
                 ridge_bound(
-                    self.effective_dof_, self.lambda_, n, radius2, norm_bound / sigma
+                    self.effective_dof_,
+                    self.lambda_,
+                    n,
+                    radius2,
+                    norm_bound / sigma,
+                    self.leverage_bound_,
                 )
                 for sigma in self.sigma_
             )

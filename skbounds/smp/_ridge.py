@@ -97,12 +97,32 @@ class RidgeSMP(BaseSMPRegressor):
 
     bound_valid_ : bool
         Whether the conditions of :meth:`theory_bound` hold: sigma fixed beforehand, and
-        ``alpha_ = 0`` or ``alpha_ >= 2 * R**2`` without unpenalised intercept.
+        ``alpha_ = 0`` or no unpenalised intercept.
+
+    log_normalizer_mean_ : float
+        Leave-one-out estimate (in nats, summed over outputs) of ``E log Z``: the
+        expected log loss at ``n - 1`` rows is at most the *penalised* loss of any fixed
+        model with noise scale ``sigma_`` plus the expectation of this number; see
+        :meth:`excess_risk_bound`. With ``sigma='joint'`` it
+        includes the price of the noise scale.
+
+    excess_risk_ : float
+        Estimate (in nats, summed over outputs) of what the expected log loss exceeds
+        that of the best model with noise scale ``sigma_`` by; may be negative. nan with
+        ``sigma='joint'`` and
+        where least squares do not determine the model. Its noise:
+        :meth:`excess_risk_interval`.
+
+    excess_risk_penalized_ : float
+        The same over the best *penalised* loss.
+
+    effective_dimension_ratio_ : float
+        Estimate of ``tr(H^-1 G)`` by the number of coefficients, at the least squares
+        fit: near 1 where the model with this noise scale is right. nan where
+        `excess_risk_` is.
 
     excess_risk_bound_ : float
-        Leave-one-out estimate (in nats, summed over outputs) of the bound on the excess
-        log loss at ``n - 1`` rows, ``E log Z``, which holds for any penalty. With
-        ``sigma='joint'`` it includes the price of the noise scale.
+        Deprecated name of `log_normalizer_mean_`.
 
     leverage_bound_ : float
         Mean of ``-log(1 - leverage)``: the bound (72), per output.
@@ -154,7 +174,7 @@ class RidgeSMP(BaseSMPRegressor):
     >>> mean, std = model.predict(X[100:102], return_std=True)
     >>> print(mean.round(0), std.round(0))
     [168.  84.] [53. 54.]
-    >>> print(round(model.excess_risk_bound_, 3))
+    >>> print(round(model.log_normalizer_mean_, 3))
     0.056
     """
 
@@ -301,7 +321,7 @@ class RidgeSMP(BaseSMPRegressor):
             raise ValueError(
                 "sigma='joint' needs residuals: y is constant or fitted exactly."
             )
-        self.loo_log_loss_, self.excess_risk_bound_ = joint_leave_one_out(
+        self.loo_log_loss_, self.log_normalizer_mean_ = joint_leave_one_out(
             sample, rss, 1.0 / (total + 1.0)
         )
         self.sigma_ = np.sqrt(rss / total)

@@ -100,12 +100,12 @@ class LeaveOneOutFigures:
     Attributes
     ----------
     sigma : ndarray of shape (n_outputs,)
-    log_loss, excess_risk_bound, leverage_bound, effective_dof : float
+    log_loss, log_normalizer_mean, leverage_bound, effective_dof : float
     """
 
     sigma: np.ndarray
     log_loss: float
-    excess_risk_bound: float
+    log_normalizer_mean: float
     leverage_bound: float
     effective_dof: float
 
@@ -171,7 +171,7 @@ def leave_one_out_figures(
             LeaveOneOutFigures(
                 sigma=scale,
                 log_loss=float(loss.sum()),
-                excess_risk_bound=float((loss - own).sum()),
+                log_normalizer_mean=float((loss - own).sum()),
                 leverage_bound=float(-mean["log_rest"][0]),
                 effective_dof=float(sums["dof"][index, 0]),
             )
@@ -180,7 +180,7 @@ def leave_one_out_figures(
 
 
 def joint_leave_one_out(sample: Spectral, rss: np.ndarray, kappa: float):
-    """Return log loss and excess-risk bound of the scale-free law by leave-one-out.
+    """Return log loss and log normaliser of the scale-free law by leave-one-out.
 
     The bound includes the price ``kappa log sigma`` of the competitor's noise scale, at
     the residual scale of the full sample.

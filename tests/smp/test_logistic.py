@@ -246,9 +246,9 @@ def test_leave_one_out_equals_refits(n_classes, virtual_weight, intercept):
         assert model.loo_log_loss_ == pytest.approx(loss, abs=1e-9)
         if virtual_weight == 1:
             bound = np.average(expected["log_normalizer"], weights=counts)
-            assert model.excess_risk_bound_ == pytest.approx(bound, abs=1e-9)
+            assert model.log_normalizer_mean_ == pytest.approx(bound, abs=1e-9)
         else:
-            assert np.isnan(model.excess_risk_bound_)
+            assert np.isnan(model.log_normalizer_mean_)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -312,7 +312,7 @@ def test_leave_one_out_identity(n_classes):
     base = BaseFit(**full._base_)
     risk += 0.5 * model.lambda_ * np.sum(base.theta**2 @ (base.penalty > 0))
     assert model.loo_log_loss_ == pytest.approx(
-        risk + model.excess_risk_bound_, abs=1e-10
+        risk + model.log_normalizer_mean_, abs=1e-10
     )
 
 
@@ -526,13 +526,22 @@ def test_duplicated_rows_and_constant_features():
 
 
 def test_theory_penalty_and_bound():
-    """C='theory' meets the condition of Theorem 6; the bound is its formula."""
+    """C='theory' meets the condition of Theorem 6; the bound is the smallest of three.
+
+    The toy's theorem is .7223, and log(1 + m C / 4) with the penalty is smaller.
+    """
     model = SMPLogisticRegression("theory", fit_intercept=False).fit(TOY, SIGNS)
     R2 = np.max(np.sum(TOY**2, axis=1))
     assert model.C_ == pytest.approx(1 / (2 * R2))
     assert model.bound_valid_
+    m = np.mean(np.sum(TOY**2, axis=1))
+    smallest = np.log1p(m / (8 * R2)) + 0.5 * model.lambda_
+    assert smallest < 0.722303716449
+    assert model.theory_bound(1.0) == pytest.approx(smallest, rel=1e-12)
     with pytest.warns(UserWarning, match="vacuous"):
-        assert model.theory_bound(1.0) == pytest.approx(0.722303716449, abs=1e-10)
+        assert model.theory_bound(3.0) == pytest.approx(
+            smallest + 4.0 * model.lambda_, rel=1e-12
+        )
     penalised = SMPLogisticRegression(
         "theory", penalize_intercept=True, intercept_scaling=2.0
     ).fit(TOY, SIGNS)
@@ -540,7 +549,8 @@ def test_theory_penalty_and_bound():
     assert penalised.bound_valid_
     assert not SMPLogisticRegression("theory").fit(TOY, SIGNS).bound_valid_
     loose = SMPLogisticRegression(10.0, fit_intercept=False).fit(TOY, SIGNS)
-    assert not loose.bound_valid_
+    assert loose.bound_valid_
+    assert loose.theory_bound(0.0) <= np.log(2.0)
     X, codes, _, _ = make_problem(2000, 2)
     bounds = [
         SMPLogisticRegression("theory", fit_intercept=False, method=method)
@@ -551,8 +561,17 @@ def test_theory_penalty_and_bound():
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
     sigma = np.linalg.eigvalsh(X.T @ X / 2000)
     lambda_ = 2 * np.max(np.sum(X**2, axis=1)) / 2001
-    expected = np.e * np.sum(sigma / (sigma + 4 * lambda_)) / 2001 + lambda_ / 8
+    c = 2.0 * np.exp(0.5) * np.expm1(0.5)
+    expected = c * np.sum(sigma / (sigma + 4 * lambda_)) / 2001 + lambda_ / 8
+    assert 2.139 < c < 2.14
     assert bounds[0] == pytest.approx(expected, rel=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for C in np.geomspace(1e-6, 1e6, 13):
+            fitted = SMPLogisticRegression(C, fit_intercept=False, method="one-step")
+            fitted.fit(X[:100], codes[:100])
+            penalty = 0.5 * fitted.lambda_ * 4.0
+            assert fitted.theory_bound(2.0) <= np.log(2.0) + penalty + 1e-12
     with pytest.raises(ValueError, match="norm_bound"):
         loose.theory_bound(-1.0)
 
@@ -690,7 +709,7 @@ def test_parameters_changed_after_fit_have_no_effect(before, after):
     model.set_params(**after)
     assert_array_equal(model.predict_proba(rows), expected[0])
     assert model.theory_bound(0.1) == expected[1]
-    assert np.isfinite(model.excess_risk_bound_)
+    assert np.isfinite(model.log_normalizer_mean_)
 
 
 def test_the_bound_of_more_classes_is_not_called_a_theorem():
