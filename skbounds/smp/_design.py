@@ -44,6 +44,8 @@ ndarray of shape (n_pivots, n_pivots), or None
         Value of the last, constant column; 0.0 where there is none.
     intercept_penalized : bool
         Whether the ridge penalty includes that column.
+    scale : float
+        What features are divided by before everything else.
     """
 
     n_features: int
@@ -53,6 +55,7 @@ ndarray of shape (n_pivots, n_pivots), or None
     sparse_mix: np.ndarray | None = None
     intercept: float = 0.0
     intercept_penalized: bool = False
+    scale: float = 1.0
 
     @property
     def is_reduced(self) -> bool:
@@ -77,6 +80,8 @@ ndarray of shape (n_pivots, n_pivots), or None
 
     def transform(self, X):
         """Return the coordinates of rows, sparse only if X is and is not reduced."""
+        if self.scale != 1.0:
+            X = X / self.scale
         if sparse.issparse(X) and (self.center is not None or self.basis is not None):
             X = X.toarray()
         if self.center is not None:
@@ -123,7 +128,7 @@ ndarray of shape (n_pivots, n_pivots), or None
             intercept = np.zeros(theta.shape[0])
         if self.center is not None:
             intercept = intercept - coef @ self.center
-        return coef, intercept
+        return coef / self.scale, intercept
 
 
 def make_design(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
-from skbounds._base import fit_from_scratch
+from skbounds._base import fit_from_scratch, warn_user
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -15,7 +15,14 @@ from skbounds._sklearn_compat import (
 )
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base, raw_to_proba
-from skbounds.smp._grid import check_grid
+from skbounds.smp._calibration import (
+    NULL_WEIGHTS,
+    intercept_shift,
+    null_losses,
+    null_proba,
+    shifted_losses,
+)
+from skbounds.smp._grid import check_grid, feature_scale
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._pool import pool_leave_one_out_loss, pool_weights
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
@@ -54,13 +61,30 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_cs,), default=7
-        Inverse penalties, as in :class:`~sklearn.linear_model.LogisticRegression`; an
-        integer means that many values of ``logspace(-2, 1)``. The fixed scale assumes
-        standardised features.
+    Cs : 'auto', int or array-like of shape (n_cs,), default='auto'
+        Inverse penalties, as in :class:`~sklearn.linear_model.LogisticRegression`. An
+        integer means that many values of ``logspace(-2, 1)``, or ``logspace(-2, 2)``
+        for more than two classes, divided by the mean variance of the features that
+        vary: the unit of all features together does not matter, that of each does.
+        ``'auto'`` is 7, or 9 for more than two classes. An array is taken as it is.
 
-    virtual_weights : array-like of shape (n_weights,), default=(0, 0.25, 0.5, 1)
-        Weights of the virtual observation, in [0, 1].
+        .. versionchanged:: 0.2
+           Integers used to mean the same grid whatever the unit of the features.
+
+    virtual_weights : 'auto' or array-like of shape (n_weights,), default='auto'
+        Weights of the virtual observation, in [0, 1]. ``'auto'`` is (0, .25, .5, 1),
+        without .5 for more than two classes.
+
+    calibrate : {'pool', 'intercept', 'none'}, default='pool'
+        What is done about the rate of the classes, which virtual observations pull
+        towards even. ``'pool'``: two classes have further candidates with their
+        log-odds shifted so that leave-one-out probabilities sum to the number of ones,
+        and all problems two that do not look at the features; ``'intercept'``: all
+        candidates are shifted (two classes), so that the mean probability is that of
+        the training rows, at some price in log loss; ``'none'``: the plain candidates.
+        Models without an intercept have only these.
+
+        .. versionadded:: 0.2
 
     aggregation : {'pool', 'best'}, default='pool'
         Whether to average all candidates or to use the best one alone. Candidates below
@@ -119,7 +143,13 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         Weights of the virtual observation.
 
     weights_ : ndarray of shape (n_cs, n_weights)
-        Weights of the candidates in the pool; they sum to one.
+        Weights of the candidates in the pool; with `null_weights_` they sum to one.
+
+    shifted_weights_ : ndarray of shape (n_cs, n_weights)
+        The part of `weights_` that is on candidates with shifted log-odds.
+
+    null_weights_ : ndarray of shape (2,)
+        Weights of the candidates that do not look at the features; 0 without them.
 
     loo_log_loss_path_ : ndarray of shape (n_cs, n_weights)
         Leave-one-out log loss (in nats) of each candidate.
@@ -164,8 +194,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     Notes
     -----
     On the leave-one-out sample the pool is never worse than the best candidate by more
-    than ``log(n_cs * n_weights) / n``: this is a deterministic inequality, not a bound
-    on the loss of new data.
+    than the logarithm of their number by n (51 candidates by default, for two classes):
+    this is a deterministic inequality, not a bound on the loss of new data.
 
     Fitting costs one warm-started Newton fit per C. The leave-one-out losses take the
     leverages, O(n d^2) per C, and scalar equations for two classes, or systems of size
@@ -199,8 +229,13 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     """
 
     _parameter_constraints: dict = {
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "virtual_weights": ["array-like"],
+        "Cs": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            "array-like",
+        ],
+        "virtual_weights": [StrOptions({"auto"}), "array-like"],
+        "calibrate": [StrOptions({"pool", "intercept", "none"})],
         "aggregation": [StrOptions({"pool", "best"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "loo": [StrOptions({"one-step", "exact"})],
@@ -217,9 +252,10 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
     def __init__(
         self,
-        Cs=7,
+        Cs="auto",
         *,
-        virtual_weights=(0, 0.25, 0.5, 1),
+        virtual_weights="auto",
+        calibrate="pool",
         aggregation="pool",
         learning_rate=1.0,
         loo="one-step",
@@ -235,6 +271,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     ):
         self.Cs = Cs
         self.virtual_weights = virtual_weights
+        self.calibrate = calibrate
         self.aggregation = aggregation
         self.learning_rate = learning_rate
         self.loo = loo
@@ -269,25 +306,19 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self : object
             Fitted estimator.
         """
-        Cs = check_grid(self.Cs, "Cs", decades=(-2, 1))
-        try:
-            virtual_weights = np.asarray(self.virtual_weights, dtype=float)
-        except ValueError:
-            virtual_weights = np.empty(0)
-        if virtual_weights.ndim != 1 or len(virtual_weights) == 0:
-            raise ValueError(
-                "virtual_weights must be a non-empty 1-d array of numbers; "
-                f"got {self.virtual_weights!r}."
-            )
-        if not ((virtual_weights >= 0) & (virtual_weights <= 1)).all():
-            raise ValueError(
-                f"virtual_weights must lie in [0, 1]; got {self.virtual_weights!r}."
-            )
+        virtual_weights = self._check_virtual_weights()
         X, codes, weight, classes = self._validate_training(X, y, sample_weight)
-        design = self._make_design(X, weight)
+        if virtual_weights is None:
+            virtual_weights = np.array([0.0, 0.25, 0.5, 1.0])
+            if len(classes) > 2:
+                virtual_weights = virtual_weights[[0, 1, 3]]
+        Cs, scale = self._grid(X, weight, len(classes))
+        design = self._make_design(X / scale if scale != 1.0 else X, weight)
+        design.scale = scale
         Z, penalized = design.transform(X), design.penalized()
 
         losses = np.empty((len(Cs), len(virtual_weights), len(codes)))
+        shifted, shifts = np.empty_like(losses), np.zeros(losses.shape[:2])
         fits = [None] * len(Cs)
         theta = None
         for index in np.argsort(Cs, kind="stable"):
@@ -301,7 +332,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
                 max_iter=self.max_iter,
             )
             theta = base.theta
-            losses[index] = self._leave_one_out(base, codes, virtual_weights)
+            log_proba = self._leave_one_out(base, codes, virtual_weights)
+            losses[index] = -log_proba[np.arange(len(codes)), :, codes].T
+            if self._shifts(len(classes)):
+                for m in np.flatnonzero(virtual_weights > 0):
+                    log_odds = log_proba[:, m, 1] - log_proba[:, m, 0]
+                    shift = intercept_shift(log_odds, codes, weight)
+                    shifts[index, m] = shift
+                    shifted[index, m] = shifted_losses(log_odds, codes, weight, shift)
             fits[index] = base
             if self.verbose:
                 path = losses[index] @ weight / weight.sum()
@@ -310,10 +348,31 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
                     f"Newton steps, leave-one-out log loss {path.round(4)}"
                 )
 
-        flat = losses.reshape(-1, len(codes))
-        options = (weight, self.learning_rate, self.aggregation)
+        # Candidates as they are, with shifted log-odds, and without features.
         shape = losses.shape[:2]
-        self.weights_ = pool_weights(flat, *options).reshape(shape)
+        movable = np.broadcast_to(virtual_weights > 0, shape)
+        movable = movable & self._shifts(len(classes))
+        plain = np.ones(shape, bool)
+        if self.calibrate == "intercept":
+            plain = ~movable
+        nulls = NULL_WEIGHTS if self._has_nulls() else ()
+        flat = [losses[plain], shifted[movable]]
+        flat += [
+            null_losses(codes, weight, len(classes), added)[None] for added in nulls
+        ]
+        flat = np.concatenate(flat)
+        options = (weight, self.learning_rate, self.aggregation)
+        pooled = pool_weights(flat, *options)
+        self._plain_weights_, self.shifted_weights_ = np.zeros(shape), np.zeros(shape)
+        self.null_weights_ = np.zeros(len(NULL_WEIGHTS))
+        ends = np.cumsum([plain.sum(), movable.sum()])
+        parts = np.split(pooled, ends)
+        self._plain_weights_[plain], self.shifted_weights_[movable] = parts[:2]
+        self.null_weights_[: len(nulls)] = parts[2]
+        self.weights_ = self._plain_weights_ + self.shifted_weights_
+        self._shifts_ = shifts
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        self._nulls_ = np.array([null_proba(counts, added) for added in NULL_WEIGHTS])
         self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
         self.loo_log_loss_path_ = losses @ weight / weight.sum()
         best, best_weight = np.unravel_index(np.argmin(self.loo_log_loss_path_), shape)
@@ -332,6 +391,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         ]
         self._training_ = {"Z": Z, "weight": weight} if self.method_ == "exact" else {}
         self.classes_ = classes
+        with np.errstate(over="ignore", divide="ignore"):
+            Cs = Cs / scale / scale
         self.Cs_ = Cs
         self.virtual_weights_ = virtual_weights
         self.C_ = float(Cs[best])
@@ -339,13 +400,68 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.virtual_weight_mean_ = float(np.sum(self.weights_ @ virtual_weights))
         self.coef_, self.intercept_ = design.to_features(fits[best].class_theta())
         self.n_iter_ = max(fit.n_iter for fit in fits)
+        self._warn_of_an_end()
         return self
+
+    def _check_virtual_weights(self):
+        """Return the weights of the virtual observation, None for the default ones."""
+        if isinstance(self.virtual_weights, str):
+            return None
+        try:
+            virtual_weights = np.asarray(self.virtual_weights, dtype=float)
+        except ValueError:
+            virtual_weights = np.empty(0)
+        if virtual_weights.ndim != 1 or len(virtual_weights) == 0:
+            raise ValueError(
+                "virtual_weights must be a non-empty 1-d array of numbers; "
+                f"got {self.virtual_weights!r}."
+            )
+        if not ((virtual_weights >= 0) & (virtual_weights <= 1)).all():
+            raise ValueError(
+                f"virtual_weights must lie in [0, 1]; got {self.virtual_weights!r}."
+            )
+        return virtual_weights
+
+    def _grid(self, X, weight, n_classes):
+        """Return the inverse penalties, and the unit of the features that they are for.
+
+        The unit is 1 where the penalties were given.
+        """
+        Cs = self.Cs
+        if isinstance(Cs, str):
+            Cs = 7 if n_classes == 2 else 9
+        grid = check_grid(Cs, "Cs", decades=(-2, 1 if n_classes == 2 else 2))
+        if not isinstance(Cs, Integral):
+            return grid, 1.0
+        return grid, feature_scale(X, weight, centred=self.fit_intercept)
+
+    def _shifts(self, n_classes):
+        """Whether there are candidates with shifted log-odds."""
+        return self.calibrate != "none" and self.fit_intercept and n_classes == 2
+
+    def _has_nulls(self):
+        """Whether there are candidates that do not look at the features."""
+        return self.calibrate == "pool" and self.fit_intercept
+
+    def _warn_of_an_end(self):
+        """Tell that a grid of the user's is too short."""
+        if isinstance(self.Cs, str | Integral) or len(self.Cs_) < 2:
+            return
+        for end, name in [
+            (self.Cs_.argmin(), "smaller"),
+            (self.Cs_.argmax(), "larger"),
+        ]:
+            if self.weights_[end].sum() > 0.5:
+                warn_user(
+                    f"More than half of the pool's weight is on C={self.Cs_[end]:.3g}, "
+                    f"an end of Cs: include {name} values.",
+                )
 
     def _doubles_per_row(self):
         return 8 * len(self.classes_) ** 2 * len(self.virtual_weights_)
 
     def _leave_one_out(self, base, codes, virtual_weights):
-        """Return leave-one-out log losses, shape (n_weights, n_samples)."""
+        """Return leave-one-out log probabilities, (n_samples, n_weights, K)."""
         n_samples = len(codes)
         removed = np.minimum(base.weight, 1.0)
         if self.loo == "one-step":
@@ -368,20 +484,20 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
                 self._warn_unconverged(fits.n_failed, fits.squared_norm.size)
                 raw.append(fits.raw)
             raw = np.stack(raw, axis=1)
-        log_proba, _ = log_normalize(label_scores(raw))
-        return -log_proba[np.arange(n_samples), :, codes].T
+        return log_normalize(label_scores(raw))[0]
 
     def _candidates(self, features):
-        """Yield the weights and raw predictions of the virtual fits, one C at a time.
+        """Yield what the pool needs of each C: weights, shifts and raw predictions.
 
-        Raw predictions have shape (n_rows, n_weights, L, 1 or K).
+        Weights of plain and of shifted candidates, and the shifts, (n_weights,); raw
+        predictions of the virtual fits, (n_rows, n_weights, L, 1 or K).
         """
         n_rows = features.shape[0]
-        for state, weights in zip(self._fits_, self.weights_, strict=True):
+        for index, state in enumerate(self._fits_):
             if state is None:
                 continue
             base = BaseFit(**state)
-            used = weights > 0
+            used = self.weights_[index] > 0
             added = self.virtual_weights_[used]
             positive = added > 0
             slope, target = virtual_tilts(n_rows, added[positive], base.n_classes)
@@ -398,18 +514,38 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             every = np.empty((n_rows, len(added), base.n_classes, n_raw))
             every[:, ~positive] = plug_in
             every[:, positive] = raw.reshape(n_rows, -1, base.n_classes, n_raw)
-            yield weights[used], every
+            yield (
+                self._plain_weights_[index][used],
+                self.shifted_weights_[index][used],
+                self._shifts_[index][used],
+                every,
+            )
 
     def _log_proba(self, features):
         pooled = np.full((features.shape[0], len(self.classes_)), -np.inf)
-        for weights, raw in self._candidates(features):
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(self.null_weights_)
+        for weight, proba in zip(logarithms, self._nulls_, strict=True):
+            pooled = np.logaddexp(pooled, weight + np.log(proba))
+        for plain, shifted, shifts, raw in self._candidates(features):
             log_proba, _ = log_normalize(label_scores(raw))
-            log_proba += np.log(weights)[:, None]
-            pooled = np.logaddexp(pooled, np.logaddexp.reduce(log_proba, axis=1))
+            parts = [(plain, log_proba)]
+            if shifted.any():
+                log_odds = log_proba[..., 1] - log_proba[..., 0] + shifts
+                moved = np.stack([log_expit(-log_odds), log_expit(log_odds)], axis=-1)
+                parts.append((shifted, moved))
+            for weights, logs in parts:
+                kept = weights > 0
+                logs = logs[:, kept] + np.log(weights[kept])[:, None]
+                pooled = np.logaddexp(pooled, np.logaddexp.reduce(logs, axis=1))
         return log_normalize(pooled)[0]
 
     def _interval(self, features):
         interval = np.zeros((features.shape[0], 2))
-        for weights, raw in self._candidates(features):
-            interval += np.einsum("w,mwl->ml", weights, expit(raw[:, :, :, 0]))
+        interval += self.null_weights_ @ self._nulls_[:, 1]
+        for plain, shifted, shifts, raw in self._candidates(features):
+            raw = raw[:, :, :, 0]
+            interval += np.einsum("w,mwl->ml", plain, expit(raw))
+            moved = expit(raw + shifts[:, None])
+            interval += np.einsum("w,mwl->ml", shifted, moved)
         return interval

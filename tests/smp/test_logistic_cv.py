@@ -1,5 +1,8 @@
 """SMPLogisticRegressionCV against the slow pool, and its own promises."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import smp as reference
 from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import expit, log_expit, softmax
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -14,6 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbounds import SMPLogisticRegression, SMPLogisticRegressionCV
+from skbounds.smp._calibration import intercept_shift, shifted_losses
+from skbounds.smp._grid import feature_scale
 from skbounds.smp._pool import pool_leave_one_out_loss, pool_weights
 
 from .test_logistic import INTERCEPTS, intercepts, make_problem
@@ -30,7 +37,7 @@ def fit_both(n_classes, loo, *, sample_weight=True, intercept=None, method="exac
         X, codes, CS, WEIGHTS, n_classes=n_classes, sample_weight=weight, **options
     )
     model = SMPLogisticRegressionCV(
-        CS, virtual_weights=WEIGHTS, method=method, **options
+        CS, virtual_weights=WEIGHTS, calibrate="none", method=method, **options
     ).fit(X, codes, sample_weight=weight)
     return model, expected, rows
 
@@ -77,13 +84,15 @@ def test_sparse_and_wide():
 def test_one_candidate_is_the_textbook_class_up_to_the_penalty_factor():
     """A single candidate with weight 1; with weight 0 it is the plug-in."""
     X, codes, _, rows = make_problem(200, 3)
-    single = SMPLogisticRegressionCV([1.0], virtual_weights=[1]).fit(X, codes)
+    single = SMPLogisticRegressionCV([1.0], virtual_weights=[1], calibrate="none")
+    single.fit(X, codes)
     textbook = SMPLogisticRegression(1.0).fit(X, codes)
     difference = single.predict_proba(rows) - textbook.predict_proba(rows)
     # The factor's exponent is the difference of squared norms over 2 C (n + 1).
     assert 0 < np.abs(difference).max() < 5e-3
     assert_array_equal(single.weights_, [[1.0]])
-    plug_in = SMPLogisticRegressionCV([1.0], virtual_weights=[0]).fit(X, codes)
+    plug_in = SMPLogisticRegressionCV([1.0], virtual_weights=[0], calibrate="none")
+    plug_in.fit(X, codes)
     plain = LogisticRegression(C=1.0, tol=1e-12, solver="newton-cholesky")
     plain.fit(X, codes)
     assert_allclose(plug_in.predict_proba(rows), plain.predict_proba(rows), atol=1e-7)
@@ -109,13 +118,14 @@ def test_pool_is_never_much_worse_than_its_best_candidate(seed, learning_rate):
 def test_best_aggregation_selects():
     """aggregation='best' puts all weight on the smallest leave-one-out loss."""
     X, codes, _, rows = make_problem(30, 3)
-    model = SMPLogisticRegressionCV(CS, aggregation="best").fit(X, codes)
+    options = {"aggregation": "best", "calibrate": "none"}
+    model = SMPLogisticRegressionCV(CS, **options).fit(X, codes)
     best = np.unravel_index(model.loo_log_loss_path_.argmin(), model.weights_.shape)
     assert model.weights_[best] == 1 and model.weights_.sum() == 1
     assert model.C_ == CS[best[0]]
     assert model.virtual_weight_ == model.virtual_weights_[best[1]]
     single = SMPLogisticRegressionCV(
-        [model.C_], virtual_weights=[model.virtual_weight_]
+        [model.C_], virtual_weights=[model.virtual_weight_], calibrate="none"
     ).fit(X, codes)
     assert_allclose(single.predict_proba(rows), model.predict_proba(rows), atol=1e-9)
     assert_allclose(single.coef_, model.coef_, atol=1e-9)
@@ -200,6 +210,9 @@ def test_extreme_leverage_roots():
         ({"virtual_weights": []}, "virtual_weights must be a non-empty 1-d array"),
         ({"virtual_weights": [2.0]}, r"virtual_weights must lie in \[0, 1\]"),
         ({"aggregation": "mean"}, "'aggregation' parameter"),
+        ({"calibrate": "yes"}, "'calibrate' parameter"),
+        ({"Cs": "many"}, "'Cs' parameter"),
+        ({"virtual_weights": "many"}, "'virtual_weights' parameter"),
         ({"loo": "none"}, "'loo' parameter"),
         ({"method": "fast"}, "'method' parameter"),
         ({"learning_rate": 0}, "'learning_rate' parameter"),
@@ -238,3 +251,202 @@ def test_intercept_options_are_distinct():
     ]
     assert not np.allclose(results[0], results[1])
     assert not np.allclose(results[1], results[2])
+
+
+# ------------------------------------------------------------ rates, units and noise
+
+
+def slow_calibrated_pool(X, codes, weight, Cs, virtual_weights, mode):
+    """Return candidates as (loo losses, prediction of a row), from the definitions."""
+    expected = reference.pool(
+        X, codes, Cs, virtual_weights, n_classes=2, sample_weight=weight
+    )
+    unit, ones, total = np.minimum(weight, 1.0), weight @ codes, weight.sum()
+    candidates = []
+    for j, m in np.ndindex(len(Cs), len(virtual_weights)):
+        w = virtual_weights[m]
+        own = np.exp(-expected["losses"][j, m])
+        p = np.where(codes == 1, own, 1.0 - own)
+        log_odds = np.log(p) - np.log1p(-p)
+
+        def plain(x, C=Cs[j], w=w):
+            return np.exp(reference._log_pool(expected["data"], x, C, w, "exact"))
+
+        if mode == "pool" or w == 0:
+            candidates.append((-np.log(own), plain))
+        if w == 0:
+            continue
+        excess = partial(lambda eta, b: weight @ expit(eta + b) - ones, log_odds)
+        b = brentq(excess, -50, 50, xtol=1e-13)
+        s = expit(log_odds + b)
+        v = s * (1.0 - s)
+        move = unit * (s - codes) / (weight @ v - unit * v)
+        eta = log_odds + b + np.clip(move, -1, 1)
+
+        def shifted(x, plain=plain, b=b):
+            q = plain(x)
+            one = expit(np.log(q[1]) - np.log(q[0]) + b)
+            return np.array([1.0 - one, one])
+
+        candidates.append((-log_expit(np.where(codes == 1, eta, -eta)), shifted))
+    for w in (0.5, 1.0) if mode == "pool" else ():
+        p = (np.where(codes == 1, ones, total - ones) - unit + w) / (
+            total - unit + 2 * w
+        )
+        rate = (ones + w) / (total + 2 * w)
+        candidates.append((-np.log(p), lambda x, r=rate: np.array([1 - r, r])))
+    return candidates
+
+
+@pytest.mark.parametrize("mode", ["pool", "intercept"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_calibrated_pools_equal_a_slow_one(mode, weighted):
+    X, codes, weight, rows = make_problem(20, 2, seed=3)
+    weight = weight if weighted else np.ones(20)
+    model = SMPLogisticRegressionCV(
+        CS, virtual_weights=WEIGHTS, calibrate=mode, method="exact"
+    ).fit(X, codes, sample_weight=weight)
+    candidates = slow_calibrated_pool(X, codes, weight, CS, WEIGHTS, mode)
+    losses = np.array([losses for losses, _ in candidates])
+    assert len(losses) == {"pool": 9 + 6 + 2, "intercept": 9}[mode]
+    q = softmax(-(losses @ weight))
+    q[q < 1e-3 * q.max()] = 0.0
+    q /= q.sum()
+    total = model.weights_.sum() + model.null_weights_.sum()
+    assert total == pytest.approx(1.0)
+    assert (model.shifted_weights_ <= model.weights_ + 1e-15).all()
+    assert (model.shifted_weights_[:, 0] == 0.0).all()
+    if mode == "pool":
+        assert_allclose(model.null_weights_, q[-2:], atol=1e-8)
+    assert_allclose(
+        model.loo_log_loss_, pool_leave_one_out_loss(losses, weight, 1.0, "pool")
+    )
+    slow = [
+        sum(qj * f(row) for qj, (_, f) in zip(q, candidates, strict=True) if qj > 0)
+        for row in rows
+    ]
+    assert_allclose(model.predict_proba(rows), slow, atol=1e-7)
+    low, high = model.predict_interval(rows).T
+    assert (low <= model.predict_proba(rows)[:, 1] + 1e-9).all()
+    assert (model.predict_proba(rows)[:, 1] <= high + 1e-9).all()
+
+
+def test_the_shift_without_a_row_is_near_that_of_a_new_equation():
+    """One Newton step, against solving for the shift without each row."""
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(size=60)
+    codes = (rng.random(60) < expit(log_odds)).astype(int)
+    weight = np.ones(60)
+    b = intercept_shift(log_odds, codes, weight)
+    assert expit(log_odds + b).sum() == pytest.approx(codes.sum(), abs=1e-9)
+    found = shifted_losses(log_odds, codes, weight, b)
+    for i in range(60):
+        rest = np.arange(60) != i
+        own = log_odds[i] + intercept_shift(log_odds[rest], codes[rest], weight[rest])
+        exact = -log_expit(own if codes[i] else -own)
+        assert found[i] == pytest.approx(exact, abs=2e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_unit_of_all_features_does_not_matter(n_classes, intercept):
+    X, codes, weight, rows = make_problem(40, 3, n_classes=n_classes)
+    container = np.asarray if intercept else sparse.csr_array
+    plain = SMPLogisticRegressionCV(fit_intercept=intercept)
+    plain.fit(container(X), codes, sample_weight=weight)
+    for unit in (1 / 64, 1e-8, 1e8):
+        other = SMPLogisticRegressionCV(fit_intercept=intercept)
+        other.fit(container(X * unit), codes, sample_weight=weight)
+        assert_allclose(
+            other.predict_proba(container(rows * unit)),
+            plain.predict_proba(container(rows)),
+            atol=1e-8,
+        )
+        assert_allclose(other.Cs_ * unit**2, plain.Cs_, rtol=1e-9)
+        assert_allclose(other.coef_ * unit, plain.coef_, rtol=1e-6, atol=1e-9)
+    assert len(plain.Cs_) == (7 if n_classes == 2 else 9)
+    assert len(plain.virtual_weights_) == (4 if n_classes == 2 else 3)
+    literal = SMPLogisticRegressionCV(plain.Cs_, fit_intercept=intercept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        literal.fit(container(X), codes, sample_weight=weight)
+    assert_allclose(
+        literal.predict_proba(container(rows)),
+        plain.predict_proba(container(rows)),
+        atol=1e-8,
+    )
+
+
+def test_constant_columns_do_not_count_in_the_unit():
+    X, codes, _, _ = make_problem(40, 3)
+    plain = SMPLogisticRegressionCV().fit(X, codes)
+    more = np.hstack([X, np.full((40, 5), 3.0)])
+    other = SMPLogisticRegressionCV().fit(more, codes)
+    assert_allclose(other.Cs_, plain.Cs_)
+
+
+def test_a_few_rows_do_not_rule_the_unit():
+    """A sentinel or a row of other units; spread-out laws keep their variance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1.0, 2.0, 0.5]
+    weight = np.ones(60)
+    plain = feature_scale(X, weight, centred=True)
+    assert plain == pytest.approx(np.sqrt(X.var(axis=0).mean()), rel=1e-12)
+    spoilt = X.copy()
+    spoilt[7] *= 1e6
+    assert 0.5 * plain < feature_scale(spoilt, weight, centred=True) < plain
+    dotted = sparse.csr_array(np.where(rng.random(X.shape) < 0.5, X, 0.0))
+    found = feature_scale(dotted, weight, centred=True)
+    assert found == pytest.approx(np.sqrt(dotted.toarray().var(axis=0).mean()))
+    rare = (rng.random((200, 4)) < 0.05).astype(float)
+    found = feature_scale(rare, np.ones(200), centred=True)
+    assert 0.3 < found / np.sqrt(rare.var(axis=0).mean()) < 1.0 + 1e-9
+
+
+def test_a_grid_that_is_too_short_is_told():
+    X, codes, _, _ = make_problem(200, 2)
+    with pytest.warns(UserWarning, match="include larger values"):
+        SMPLogisticRegressionCV([1e-4, 1e-3]).fit(X, codes)
+    noise = np.random.default_rng(0).permutation(codes)
+    with pytest.warns(UserWarning, match="include smaller values"):
+        SMPLogisticRegressionCV([10.0, 100.0], calibrate="none").fit(X, noise)
+
+
+@pytest.mark.slow
+def test_rare_classes_and_noise():
+    """Of 60 samples: the mean probability, and the price of looking at noise."""
+    rng = np.random.default_rng(0)
+    pool, plain, only, losses = [], [], [], []
+    for _ in range(60):
+        X = rng.normal(size=(100, 5))
+        eta = X[:, 0] - 4.2
+        y = (rng.random(100) < expit(eta)).astype(int)
+        y[:1] = 1
+        test = rng.normal(size=(500, 5))
+        truth = expit(test[:, 0] - 4.2)
+        found = []
+        for mode in ("pool", "none", "intercept"):
+            model = SMPLogisticRegressionCV(calibrate=mode).fit(X, y)
+            p = model.predict_proba(test)[:, 1]
+            found.append(
+                (
+                    p.mean() - truth.mean(),
+                    -np.mean(truth * np.log(p) + (1 - truth) * np.log1p(-p)),
+                )
+            )
+        pool.append(found[0])
+        plain.append(found[1])
+        only.append(found[2])
+        codes = rng.permutation(np.arange(100) % 2)
+        noise = {
+            mode: SMPLogisticRegressionCV(calibrate=mode).fit(X, codes)
+            for mode in ("pool", "none")
+        }
+        for mode, model in noise.items():
+            p = model.predict_proba(test)[:, 1]
+            losses.append((mode, -0.5 * np.mean(np.log(p) + np.log1p(-p))))
+    pool, plain, only = (np.mean(a, axis=0) for a in (pool, plain, only))
+    assert abs(only[0]) < abs(pool[0]) < abs(plain[0])
+    assert pool[1] < plain[1] + 0.001
+    mean = {m: np.mean([v for k, v in losses if k == m]) for m in ("pool", "none")}
+    assert mean["pool"] < mean["none"]
