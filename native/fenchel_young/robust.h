@@ -7,10 +7,11 @@
 // place of the old ones. Values that repeat the one before are neither hits nor misses:
 // constant and one-hot features are left alone, and those with few values are followed.
 //
-// On a stationary stream with independent rows hits of the first kind come in runs that a
-// miss ends, as the next value is another one: a false alarm has a probability below 1e-17
-// for each run. Those of the second kind take a law of which more than three quarters of
-// the changes lead to within a quarter of a deviation of one point.
+// On a stationary stream with independent rows, while the moments are those of the law,
+// hits of the first kind come in runs that a miss ends, as the next value is another one: a
+// false alarm has a probability below 1e-17 for each run. Those of the second kind take a
+// law of which more than three quarters of the changes lead to within a quarter of a
+// deviation of one point; after such a reset the moments are not the law's for a while.
 #pragma once
 #include "../common/levels.h"
 #include "stream.h"

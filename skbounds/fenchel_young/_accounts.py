@@ -106,7 +106,7 @@ class RegretAccounts:
             ratio = _bounds.mixture_ratio(constants.ratio, params["share"])
             if not 0.0 < ratio < 1.0:
                 # No gap pays for a step; take that of the decoding that has one.
-                best = "randomized" if loss.loss == "logistic" else "coordinatewise"
+                best = "coordinatewise" if loss.loss == "sigmoid" else "randomized"
                 ratio = loss.constants(best, "sharp").ratio
                 ratio = _bounds.mixture_ratio(ratio, params["share"])
             if not 0.0 < ratio < 1.0:
@@ -302,9 +302,16 @@ class RegretAccounts:
         Of each expert that has accounts; of the first, or only, learner always. Sums
         of gradients have shape (n_columns, n_outputs).
         """
-        gradient = vars(self).get("_closed_", {}).get("gradient")
-        if gradient is None:
-            gradient = self._sum_of_gradients()
+        gradient = self._sum_of_gradients()
+        closed = vars(self).get("_closed_", {}).get("gradient")
+        if closed is not None:
+            # What came later has none.
+            gradient = np.zeros_like(gradient)
+            intercept = bool(self._params_["fit_intercept"])
+            n_rows, n_outputs = len(closed) - intercept, closed.shape[1]
+            gradient[:n_rows, :n_outputs] = closed[:n_rows]
+            if intercept:
+                gradient[-1, :n_outputs] = closed[-1]
         yield self._scalar("SURROGATE_BASE"), self._scalar("INNER"), gradient
         accounts, gradients = self._state_["accounts"], self._state_["gradients"]
         if len(gradients):
@@ -362,7 +369,7 @@ class RegretAccounts:
         X = self._check_rows(X)
         check_consistent_length(X, y)
         coef = self._check_comparator(coef)
-        targets = self._encode(y, None, False, False)
+        targets = self._encode(y, None, False, True)
         weight = check_row_weights(sample_weight, X.shape[0])
         if weight is None:
             weight = np.ones(X.shape[0])

@@ -121,11 +121,19 @@ def code_dict(row, vocabulary, fresh=None):
             raise ValueError(
                 f"Values of a row must be numbers or texts; got {value!r} for {name!r}."
             )
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ValueError(
+                f"Values of a row must be finite; got a number of "
+                f"{len(str(value))} digits for {name!r}."
+            ) from None
         column = vocabulary.get(name)
         if column is None and fresh is not None:
             column = fresh.setdefault(name, len(vocabulary) + len(fresh))
         if column is not None:
-            found[column] = float(value)
+            # A number "a=b" and the text "b" of "a" are one feature.
+            found[column] = found.get(column, 0.0) + value
     columns = sorted(found)
     return (
         np.array(columns, dtype=np.int64),

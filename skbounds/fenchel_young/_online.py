@@ -328,17 +328,13 @@ class FenchelYoungOnline(
             self.n_features_in_ = X.shape[1]
         return with_columns(X, self.n_features_in_)
 
-    def _code_row(self, x):
-        """Return columns and values of a row that is a dict."""
+    def _code_row(self, x, fresh):
+        """Return columns and values of a row that is a dict; fill in its new names."""
         if self._vocabulary is None:
             raise ValueError(
                 "x is a dict, but the stream began with a matrix; it must go on so."
             )
-        fresh = {}
-        coded = code_dict(x, self.vocabulary_, fresh)
-        check_magnitude(coded[1], "x", raw=self._scaling_ == "none")
-        self.vocabulary_.update(fresh)
-        return coded
+        return code_dict(x, self.vocabulary_, fresh)
 
     def _reach(self, n_features):
         """Make room for so many features."""
@@ -438,6 +434,7 @@ class FenchelYoungOnline(
             "NORM_MAX": float(self._scalar("NORM_MAX")),
             "BEYOND": float(self._scalar("BEYOND")),
             "WEIGHT_SUM": float(self._scalar("WEIGHT_SUM")),
+            "WEIGHT_MAX": float(self._scalar("WEIGHT_MAX")),
             "late": self._late_weight_,
         }
         self._log_ = False

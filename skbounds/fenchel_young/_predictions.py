@@ -153,8 +153,6 @@ class OnlinePredictions:
             if not are_dicts(X) or len(X) != 1:
                 return None
             indices, values = code_dict(X[0], self._vocabulary)
-            if not np.isfinite(values).all():
-                return None
         elif self._sparse_:
             if not (
                 sp.issparse(X)
@@ -176,11 +174,10 @@ class OnlinePredictions:
                 return None
             values = X
         dtype = state["table"].dtype
-        with np.errstate(over="ignore"):
-            values = np.ascontiguousarray(values, dtype)
-        # Others are told what is wrong.
-        if not np.isfinite(values).all():
+        # Others are told what is wrong; rounding would move large offsets.
+        if not (np.can_cast(values.dtype, dtype) and np.isfinite(values).all()):
             return None
+        values = np.ascontiguousarray(values, dtype)
         light = self._light_path()
         u = np.empty((1, light.n_outputs))
         if self._sparse_:

@@ -35,7 +35,7 @@ class Ticket:
     number: int
     play: Any
     sample_weight: float
-    stream: int = field(repr=False)
+    stream: str = field(repr=False)
     arrays: tuple = field(repr=False)
     drawn: np.ndarray = field(repr=False)
     nearest: np.ndarray = field(repr=False)
@@ -63,6 +63,7 @@ class RowByRow:
 
         Notes
         -----
+        Nothing else changes, but that new features of the row are known from here on.
         The accounts of the plays (`cumulative_loss_`, `expected_cumulative_loss_`,
         `progressive_errors_`) are of what was played then; those of regret are of the
         predictions at the time when rows are learnt, in the order of learning.
@@ -109,13 +110,19 @@ class RowByRow:
                     f"{sample_weight!r} for a ticket of {x.sample_weight!r}."
                 )
             return self._learn_ticket(x, y)
-        light = self._take(light, x)
-        late = self._code_one(y, light.targets[0])
+        # Names of new features are known for good: what can be refused comes before.
+        target = np.zeros_like(light.targets[0])
+        late = self._code_one(y, target)
         if sample_weight != 1.0:
             check_row_weights([sample_weight], 1)
-            if not sample_weight:
-                return self._decode_plays(self._play_only(light.as_rows()))[0]
-        if late:
+        light = self._take(light, x)
+        light.targets[0] = target
+        if not sample_weight:
+            play = self._decode_plays(self._play_only(light.as_rows()))[0]
+            if late is not None:
+                self._add_class(late)
+            return play
+        if late is not None:
             ticket = self._play_ahead(light, light.arrays, float(sample_weight))
             return self._learn_ticket(ticket, y)
         light.weight[0] = sample_weight
@@ -141,9 +148,12 @@ class RowByRow:
 
     def _take(self, light, x):
         """Check a row and take it over, with the features that it brings."""
+        fresh = {}
         if isinstance(x, Mapping) or self._vocabulary is not None:
-            x = self._code_row(x)
+            x = self._code_row(x, fresh)
         light.fill(x, self._grows_)
+        if fresh:
+            self.vocabulary_.update(fresh)
         if light.n_needed > self.n_features_in_:
             self._reach(light.n_needed)
             arrays, light = light.arrays, self._light_path()
@@ -151,9 +161,12 @@ class RowByRow:
         return light
 
     def _code_one(self, y, target):
-        """Write the target of one row; tell whether it is of a class to be added."""
+        """Write the target of one row; return it instead if its class is to be added.
+
+        As an array of one label.
+        """
         self._encode_one(y, target)
-        return False
+        return None
 
     def _n_plays(self):
         """Return the plays so far: rows learnt, and those to be learnt."""
@@ -166,20 +179,20 @@ class RowByRow:
         play = self._decode_plays(drawn.copy())[0]
         self._tickets_[number] = weight
         return Ticket(
-            number, play, weight, self._seed_, arrays, drawn, nearest, means
+            number, play, weight, self._stream_, arrays, drawn, nearest, means
         )  # fmt: skip
 
     def _learn_ticket(self, ticket, y):
-        if self._tickets_.get(ticket.number) is None or ticket.stream != self._seed_:
+        if ticket.number not in self._tickets_ or ticket.stream != self._stream_:
             raise ValueError(
                 f"ticket {ticket.number} was learnt before, or is of another stream."
             )
         light = self._light_path()
         late = self._code_one(y, light.targets[0])
-        if late:
-            self._add_class(y)
+        if late is not None:
+            self._add_class(late)
             light = self._light_path()
-            self._encode_one(y, light.targets[0])
+            light.targets[0] = len(self.classes_) - 1
         means = np.zeros((1, self._make_loss().n_outputs))
         # Classes that came after the play could not be played.
         means[0, : ticket.means.shape[1]] = ticket.means
@@ -188,7 +201,7 @@ class RowByRow:
         at_learning = scalars[_core.AT_LEARNING]
         light.weight[0] = ticket.sample_weight
         light.learn(self._log_, ticket.arrays, ticket.drawn, ticket.nearest, means)
-        if late and self._log_:
+        if late is not None and self._log_:
             scalars[_core.AT_LEARNING] = at_learning + ticket.sample_weight
             self._late_weight_ += ticket.sample_weight
         del self._tickets_[ticket.number]

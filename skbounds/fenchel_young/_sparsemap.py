@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve
 
-# Of the gap, in units of the squared size of what is projected.
-_TOLERANCE = 1e-14
+# Of the gap, in units of the rounding of its terms.
+_TOLERANCE = 4.0 * np.finfo(float).eps
 _MOST_STEPS = 10_000
 
 
@@ -33,17 +32,21 @@ def project(maximise, theta):
     vertices = np.asarray(maximise(theta), dtype=np.float64)[None]
     weights = np.ones(1)
     point = vertices[0]
-    scale = 1.0 + theta @ theta
     for _ in range(_MOST_STEPS):
         ahead = theta - point
         vertex = np.asarray(maximise(ahead), dtype=np.float64)
         gap = ahead @ (vertex - point)
-        if gap <= _TOLERANCE * scale or (vertices == vertex).all(axis=1).any():
+        rounding = (np.abs(ahead) + 1.0) @ np.abs(vertex - point)
+        if gap <= _TOLERANCE * rounding or (vertices == vertex).all(axis=1).any():
             break
+        before = point
         vertices = np.vstack([vertices, vertex])
         weights = np.append(weights, 0.0)
         vertices, weights = _shrink(vertices, weights, theta)
         point = weights @ vertices
+        if np.abs(point - before).max() <= 1e-15:
+            # A vertex as good as the best ones, that only rounding told apart.
+            break
     return point, vertices, weights
 
 
@@ -68,9 +71,5 @@ def _nearest_affine(vertices, theta):
     edges = vertices[1:] - vertices[0]
     if not len(edges):
         return np.ones(1)
-    gram, products = edges @ edges.T, edges @ (theta - vertices[0])
-    try:
-        rest = solve(gram, products, assume_a="pos")
-    except LinAlgError:
-        rest = np.linalg.lstsq(gram, products, rcond=None)[0]
+    rest = np.linalg.lstsq(edges.T, theta - vertices[0], rcond=None)[0]
     return np.append(1.0 - rest.sum(), rest)

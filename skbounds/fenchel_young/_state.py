@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,6 +120,8 @@ class StreamState:
             "scalars": self._first_scalars(),
         }
         self._log_ = True
+        # Whose tickets are whose: seeds may agree.
+        self._stream_ = uuid4().hex
         self._tickets_ = {}
         self._late_weight_ = 0.0
         self._seed_ = int(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +32,7 @@ from skbounds.fenchel_young._losses import (
 from skbounds.fenchel_young._row_by_row import Ticket
 from skbounds.fenchel_young._sparsemap import project
 from skbounds.fenchel_young._state import first_moments
-from skbounds.fenchel_young.structures import Structure, check_structure
+from skbounds.fenchel_young.structures import Structure, best_vertex, check_structure
 
 # Uniform numbers set aside for each play.
 _APART = 2**24
@@ -338,7 +339,13 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             self._params_ = self.get_params(deep=False)
             self.n_iter_ = 1
         rows, vertices, weight = self._validate(X, y, sample_weight)
-        return self._decoded(self._run(rows, vertices, weight))
+        saved = self._saved(rows)
+        try:
+            return self._decoded(self._run(rows, vertices, weight))
+        except BaseException:
+            # The structure's code is the user's.
+            self._restore(*saved)
+            raise
 
     def play_one(self, x, sample_weight=1.0):
         """Play one row whose target is not known yet.
@@ -360,15 +367,15 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         check_row_weights([sample_weight], 1)
         if not sample_weight > 0.0:
             raise ValueError(f"sample_weight must be positive; got {sample_weight!r}.")
-        row = self._check_rows(self._as_rows(x))[0]
-        number = self._n_plays()
-        look = self._look(row, float(sample_weight), keep=False)
+        row = self._check_rows(self._as_rows(x))[0].copy()
+        number, weight = self._n_plays(), float(sample_weight)
+        look = self._look(row, weight, keep=False)
         drawn, means = self._decode(look, self._generator(number))
-        nearest = self._structure.nearest(look["point"])
-        self._tickets_[number] = float(sample_weight)
+        nearest = self._nearest(look["point"])
+        play = self._structure.decode(drawn.copy())
+        self._tickets_[number] = weight
         return Ticket(
-            number, self._structure.decode(drawn), float(sample_weight), self._seed_,
-            (row,), drawn, nearest, means,
+            number, play, weight, self._stream_, (row,), drawn, nearest, means
         )  # fmt: skip
 
     @unchanged_on_error
@@ -394,13 +401,18 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             return self.play(self._as_rows(x), [y], [sample_weight])[0]
         if sample_weight != 1.0:
             raise ValueError("sample_weight of a ticket was given to play_one.")
-        if x.number not in self._tickets_ or x.stream != self._seed_:
+        if x.number not in self._tickets_ or x.stream != self._stream_:
             raise ValueError(
                 f"ticket {x.number} was learnt before, or is of another stream."
             )
         row = x.arrays[0]
         vertex = self._encode([row], [y])[0]
-        self._round(row, vertex, x.sample_weight, earlier=x)
+        saved = self._saved([row])
+        try:
+            self._round(row, vertex, x.sample_weight, earlier=x)
+        except BaseException:
+            self._restore(*saved)
+            raise
         del self._tickets_[x.number]
         return x.play
 
@@ -420,7 +432,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             Predictions, in the form of the targets.
         """
         looks = self._looks(X)
-        return self._decoded([self._structure.nearest(look["point"]) for look in looks])
+        return self._decoded([self._nearest(look["point"]) for look in looks])
 
     def predict_marginals(self, X):
         """Predict the regularised prediction itself, a mean of outputs.
@@ -483,7 +495,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         for row, vertex in zip(rows, self._encode(rows, y), strict=True):
             v, c = self._structure.loss_coefficients(vertex)
             point = self._look(row, None)["point"]
-            losses.append(v @ self._structure.nearest(point) + c)
+            losses.append(v @ self._nearest(point) + c)
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     @property
@@ -553,6 +565,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             if not w:
                 continue
             features, columns = self._features(row, state)
+            state["positions"][0] += len(features)
             scores = (features @ weights[columns]).ravel()
             if n_shared:
                 scores = np.concatenate([scores, constants])
@@ -594,6 +607,8 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         """Return one row as `play` takes several."""
         if self._many_:
             return [x]
+        if hasattr(x, "to_frame"):
+            return x.to_frame().T
         return x if sp.issparse(x) else np.asarray(x)[None]
 
     def _validate(self, X, y, sample_weight):
@@ -651,7 +666,23 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         if not many:
             return [X[i : i + 1] for i in range(X.shape[0])]
         ends = np.cumsum(lengths)
-        return [X[end - n : end] for n, end in zip(lengths, ends, strict=True)]
+        rows = [X[end - n : end] for n, end in zip(lengths, ends, strict=True)]
+        if not first:
+            self._check_lengths(rows)
+        return rows
+
+    def _check_lengths(self, rows):
+        """Refuse rows with more or fewer positions than the structure has scores."""
+        shape = self._structure
+        if shape.n_outputs is None:
+            return
+        for row in rows:
+            n_scores = row.shape[0] * shape.n_scores + shape.n_shared
+            if n_scores != shape.n_outputs:
+                raise ValueError(
+                    f"a row of {row.shape[0]} positions has {n_scores} scores, but "
+                    f"{shape!r} has outputs of length {shape.n_outputs}."
+                )
 
     def _check_positions(self, rows):
         """Refuse rows that do not fit the structure."""
@@ -665,10 +696,11 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             self._n_scores_ = shape.n_outputs - shape.n_shared
             return
         self._n_scores_ = shape.n_scores
+        self._check_lengths(rows)
 
     def _encode(self, rows, y):
         """Return the vertices of the targets."""
-        y = list(y)
+        y = list(y.to_numpy() if hasattr(y, "to_numpy") else y)
         if len(y) != len(rows):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
@@ -747,10 +779,34 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             **self._first_scaling(self.n_features_in_),
         }
         self._log_, self._tickets_, self._late_weight_ = True, {}, 0.0
+        self._stream_ = uuid4().hex
         self._seed_ = int(
             check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
         )
         self._step_ = self._natural_step(self._loss_)
+
+    def _saved(self, rows):
+        """Return what learning these rows may change, to be put back."""
+        state = self._state_
+        if not all(array.flags.writeable for array in state.values()):
+            # As loaded by memory maps.
+            state = {name: array.copy() for name, array in state.items()}
+            self._state_ = state
+        columns = slice(None)
+        if self._sparse_:
+            columns = np.unique(np.concatenate([row.indices for row in rows]))
+            if self._params_["fit_intercept"]:
+                columns = np.append(columns, state["coef"].shape[1] - 1)
+        by_column = ("coef", "squares", "gradients")
+        saved = {name: state[name][:, columns].copy() for name in by_column}
+        others = {name: a.copy() for name, a in state.items() if name not in by_column}
+        return columns, saved, others
+
+    def _restore(self, columns, saved, others):
+        for name, array in saved.items():
+            self._state_[name][:, columns] = array
+        for name, array in others.items():
+            self._state_[name][...] = array
 
     def _first_scaling(self, n_features):
         """Return what the scaling knows before the first row."""
@@ -913,9 +969,18 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         """Return the SparseMAP of scores, and store what it is a mean of."""
         structure = self._structure
         if hasattr(structure, "project"):
-            return np.asarray(structure.project(theta), dtype=np.float64)
-        point, look["active"], look["chances"] = project(structure.maximise, theta)
+            return np.array(structure.project(np.array(theta)), dtype=np.float64)
+        if structure.size is not None:
+            # A common shift changes nothing, but would cost digits.
+            theta = theta - theta.mean()
+        point, look["active"], look["chances"] = project(self._best, theta)
         return point
+
+    def _best(self, scores):
+        return best_vertex(self._structure, scores)
+
+    def _nearest(self, point):
+        return np.array(self._structure.nearest(np.array(point)), dtype=np.float64)
 
     def _count(self, state, scalars, norms, weight):
         """Take a row's lengths and weight into the state."""
@@ -943,7 +1008,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         decoding = decoding or self._params_["decoding"]
         uniform = rng.random()
         if decoding == "argmax":
-            vertex = np.asarray(structure.nearest(point), dtype=np.float64)
+            vertex = self._nearest(point)
             return vertex, vertex
         if decoding == "sample":
             return self._draw(look, rng), point
@@ -951,7 +1016,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             vertex, chance = self._most_probable(look)
             rate = min(1.0, 2.0 * (1.0 - chance))
         else:
-            vertex = np.asarray(structure.nearest(point), dtype=np.float64)
+            vertex = self._nearest(point)
             distance = float(np.linalg.norm(vertex - point))
             rate = min(1.0, 2.0 * distance / structure.separation)
         means = (1.0 - rate) * vertex + rate * point
@@ -967,7 +1032,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         best, chance = None, -inf
         logarithms = np.log(look["weights"]) - look["total"]
         for theta in look["theta"]:
-            vertex = np.asarray(self._structure.maximise(theta), dtype=np.float64)
+            vertex = self._best(theta)
             value = logsumexp(logarithms + look["theta"] @ vertex)
             if value > chance:
                 best, chance = vertex, value
@@ -982,11 +1047,9 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             m = min(m, len(ends) - 1)
             return np.asarray(structure.sample(look["theta"][m], rng), np.float64)
         if hasattr(structure, "draw"):
-            return np.asarray(structure.draw(look["point"], rng), dtype=np.float64)
+            return np.array(structure.draw(np.array(look["point"]), rng), np.float64)
         if "active" not in look:
-            _, look["active"], look["chances"] = project(
-                structure.maximise, look["point"]
-            )
+            _, look["active"], look["chances"] = project(self._best, look["point"])
         ends = np.cumsum(look["chances"])
         place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
         return look["active"][min(place, len(ends) - 1)]
@@ -1026,7 +1089,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         )
         if earlier is None:
             play, means = self._decode(look, self._generator(number))
-            nearest, at_play = structure.nearest(look["point"]), means
+            nearest, at_play = self._nearest(look["point"]), means
         else:
             _, means = self._decode(look, np.random.default_rng(0))
             play, nearest, at_play = earlier.drawn, earlier.nearest, earlier.means

@@ -27,7 +27,7 @@ class ClassTargets:
             classes = None
         if first:
             self._classes_grow_ = growing
-            self._new_labels_ = []
+            self._new_labels_ = y[:0]
         if first and growing:
             self._check_that_classes_may_grow()
             self.classes_ = y[:1].copy()
@@ -45,22 +45,25 @@ class ClassTargets:
                     f"where y does not show them all; y has only {labels.tolist()!r}."
                 )
             self.classes_ = labels
-        elif classes is not None and not np.array_equal(
-            np.unique(classes) if self._sort_classes else classes, self.classes_
+        elif classes is not None and not (
+            np.array_equal(np.unique(classes), np.unique(self.classes_))
+            if self._sort_classes
+            else np.array_equal(classes, self.classes_)
         ):
             raise ValueError(
                 f"classes is {classes!r}, but the stream began with "
                 f"{self.classes_.tolist()!r}."
             )
         if self._classes_grow_:
-            self._check_kind(y)
+            y = self._like_classes(y)
         codes = code_labels(y, self.classes_)
         unknown = codes < 0
         if np.any(unknown) and self._classes_grow_ and not complete:
-            self._new_labels_ = list(dict.fromkeys(y[unknown].tolist()))
-            known = len(self.classes_)
-            places = {label: known + k for k, label in enumerate(self._new_labels_)}
-            codes[unknown] = [places[label] for label in y[unknown].tolist()]
+            # In the order in which they appear.
+            fresh = y[unknown]
+            first = np.unique(fresh, return_index=True)[1]
+            self._new_labels_ = fresh[np.sort(first)]
+            codes[unknown] = len(self.classes_) + code_labels(fresh, self._new_labels_)
         elif np.any(unknown):
             raise ValueError(
                 f"y contains labels that are not in classes_: "
@@ -84,7 +87,7 @@ class ClassTargets:
 
         Returns the play as a code, shape (1, 1).
         """
-        label = self._new_labels_[code - len(self.classes_)]
+        label = self._new_labels_[[code - len(self.classes_)]]
         if not weight:
             play = self._play_only(row)
             self._add_class(label)
@@ -95,39 +98,54 @@ class ClassTargets:
         else:
             arrays = (np.array(row, order="C"),)
         ticket = self._play_ahead(light, arrays, float(weight))
-        self._learn_ticket(ticket, label)
+        self._learn_ticket(ticket, label[0])
         return ticket.drawn
 
     def _add_class(self, label):
-        """Add a class, with weights that are zero."""
+        """Add a class, an array of one label, with weights that are zero."""
         before = len(self.classes_)
-        self._new_labels_ = self._new_labels_[1:]
-        added = np.concatenate([self.classes_, check_labels([label])])
+        added = np.concatenate([self.classes_, label])
         self._state_ = with_more_outputs(
             self._state_, before, before + 1, self._n_sums(self._state_["rates"])
         )
+        self._new_labels_ = self._new_labels_[1:]
         self.classes_ = added
 
-    def _check_kind(self, labels):
-        """Refuse labels that cannot be in one array with the classes."""
-        kinds = {
-            "number" if kind in "iufb" else kind
-            for kind in (labels.dtype.kind, self.classes_.dtype.kind)
-        }
-        if len(kinds) > 1:
-            raise ValueError(
-                f"y has labels like {labels.tolist()[0]!r}, of another kind than "
-                f"classes_: {self.classes_.tolist()!r}."
-            )
+    def _like_classes(self, labels):
+        """Return labels that can be in one array with the classes, or refuse them."""
+        kinds = _kind(self.classes_), _kind(labels)
+        if kinds[0] == kinds[1]:
+            # Texts may be objects, and dates have units.
+            same = kinds[0] in ("number", "text")
+            return labels if same else labels.astype(self.classes_.dtype)
+        if kinds[0] == "date" and labels.dtype.kind == "O":
+            try:
+                return labels.astype(self.classes_.dtype)
+            except (TypeError, ValueError):
+                pass
+        raise ValueError(
+            f"y has labels like {labels.tolist()[0]!r}, of another kind than classes_: "
+            f"{self.classes_.tolist()!r}."
+        )
+
+    def _as_label(self, y):
+        """Return one label as an array."""
+        if self.classes_.dtype.kind in "mM":
+            # Dates come in several types.
+            try:
+                y = np.asarray(y, dtype=self.classes_.dtype)[()]
+            except (TypeError, ValueError):
+                pass
+        return check_labels([y])
 
     def _code_one(self, y, target):
         if self._classes_grow_:
-            label = check_labels([y])
-            self._check_kind(label)
+            label = self._like_classes(self._as_label(y))
             if code_labels(label, self.classes_)[0] < 0:
-                return True
+                return label
+            y = label[0]
         self._encode_one(y, target)
-        return False
+        return None
 
     def _encode_one(self, y, target):
         codes = vars(self).get("_codes")
@@ -152,6 +170,15 @@ class ClassTargets:
         state = super().__getstate__()
         state.pop("_codes", None)
         return state
+
+
+def _kind(labels):
+    """Return what an array of labels holds: number, text, date or object."""
+    if labels.dtype.kind == "O":
+        texts = all(isinstance(label, str) for label in labels.tolist())
+        return "text" if texts else "object"
+    kinds = {"U": "text", "S": "text", "M": "date", "m": "duration"}
+    return kinds.get(labels.dtype.kind, "number")
 
 
 def asks_to_grow(classes):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf, sqrt
+from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
@@ -152,9 +153,11 @@ class KSubsets(Structure):
     """
 
     def __init__(self, n_items, k):
-        if not 0 < k < n_items:
+        if not isinstance(n_items, Integral) or n_items < 2:
+            raise ValueError(f"n_items must be a whole number above 1; got {n_items}.")
+        if not isinstance(k, Integral) or not 0 < k < n_items:
             raise ValueError(
-                f"k must be from 1 to n_items - 1 = {n_items - 1}; got {k}."
+                f"k must be a whole number from 1 to {n_items - 1}; got {k}."
             )
         self.n_items, self.k = n_items, k
         self.n_outputs, self.size = int(n_items), int(k)
@@ -171,25 +174,35 @@ class KSubsets(Structure):
     def project(self, scores):
         """Return the nearest point of the hull: clipped scores that sum to k."""
         scores = np.asarray(scores, dtype=np.float64)
-        # The sum is piecewise linear in the shift; entries reach 0 or 1 at its knots.
+        # A common shift changes nothing, but would cost digits.
+        scores = scores - scores.max()
         knots = np.sort(np.concatenate([scores, scores - 1.0]))
-        sums = np.clip(scores - knots[:, None], 0.0, 1.0).sum(axis=1)
-        place = int(np.searchsorted(-sums, -float(self.size), side="left"))
-        place = min(max(place, 1), len(knots) - 1)
-        low, high = knots[place - 1], knots[place]
-        fall = sums[place - 1] - sums[place]
-        shift = low
-        if fall > 0.0:
-            shift += (high - low) * (sums[place - 1] - self.size) / fall
+
+        def total(shift):
+            return np.clip(scores - shift, 0.0, 1.0).sum()
+
+        # The sum falls with the shift, linearly between the knots: bisection over them.
+        low, high = 0, len(knots) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if total(knots[middle]) > self.size:
+                low = middle
+            else:
+                high = middle
+        above, below = total(knots[low]), total(knots[high])
+        shift = knots[low]
+        if above > below:
+            share = (above - self.size) / (above - below)
+            shift = shift + (knots[high] - knots[low]) * min(max(share, 0.0), 1.0)
         return np.clip(scores - shift, 0.0, 1.0)
 
     def draw(self, point, rng):
         """Return a random set of the point's mean: systematic sampling."""
         ends = np.cumsum(point)
         ends *= self.size / ends[-1]
-        ends[-1] = self.size
         # One uniform number; an interval of length at most 1 holds at most one tick.
         ticks = np.ceil(ends - rng.random())
+        ticks[-1] = self.size
         return np.diff(np.maximum(ticks, 0.0), prepend=0.0).clip(0.0, 1.0)
 
 
@@ -211,8 +224,13 @@ class SpanningTrees(Structure):
 
     def __init__(self, edges):
         self.edges = edges
-        pairs = np.asarray(edges, dtype=np.int64)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.min(initial=0) < 0:
+        pairs = np.asarray(edges)
+        if (
+            pairs.dtype.kind not in "iu"
+            or pairs.ndim != 2
+            or pairs.shape[1] != 2
+            or pairs.min(initial=0) < 0
+        ):
             raise ValueError(f"edges must be pairs of node numbers; got {edges!r}.")
         pairs = np.sort(pairs, axis=1)
         if (pairs[:, 0] == pairs[:, 1]).any() or len(np.unique(pairs, axis=0)) < len(
@@ -267,8 +285,10 @@ class ChainCRF(Structure):
     """
 
     def __init__(self, n_states):
-        if n_states < 2:
-            raise ValueError(f"n_states must be at least 2; got {n_states}.")
+        if not isinstance(n_states, Integral) or n_states < 2:
+            raise ValueError(
+                f"n_states must be a whole number above 1; got {n_states}."
+            )
         self.n_states = n_states
         self.n_scores, self.n_shared = int(n_states), int(n_states) ** 2
 
@@ -407,6 +427,11 @@ def _viterbi(unary, pairs):
     return states
 
 
+def best_vertex(structure, scores):
+    """Return what an oracle says, whatever it does to its input and to its output."""
+    return np.array(structure.maximise(np.array(scores)), dtype=np.float64)
+
+
 def check_structure(structure, rng, n_positions=3):
     """Refuse structures whose oracle or constants are seen to be wrong.
 
@@ -419,7 +444,7 @@ def check_structure(structure, rng, n_positions=3):
     scores = rng.normal(size=(12, dimension))
     found = []
     for theta in scores:
-        vertex = np.asarray(structure.maximise(theta.copy()), dtype=np.float64)
+        vertex = best_vertex(structure, theta)
         if vertex.shape != (dimension,):
             raise ValueError(
                 f"{name}.maximise must return a vertex of shape ({dimension},); got "
@@ -428,6 +453,11 @@ def check_structure(structure, rng, n_positions=3):
         if structure.n_outputs is not None and not np.isin(vertex, (0.0, 1.0)).all():
             raise ValueError(
                 f"{name}.maximise must return zeros and ones; got {vertex!r}."
+            )
+        if structure.size is not None and vertex.sum() != structure.size:
+            raise ValueError(
+                f"{name}.size is {structure.size}, but maximise returned a vertex with "
+                f"{int(vertex.sum())} ones."
             )
         found.append(vertex)
     vertices = np.unique(found, axis=0)

@@ -300,3 +300,28 @@ def test_single_rows_are_predicted_as_many_are(structure, learner, sparse):
         np.concatenate([fitted.predict(X[i : i + 1]) for i in range(60, 90)]),
         fitted.predict(X[60:]),
     )
+
+
+def test_tickets_of_a_fit_before_are_refused():
+    X, y = make_stream()
+    clf = FenchelYoungOnlineClassifier(random_state=0).fit(X, y)
+    old = clf.play_one(X[0])
+    clf.fit(X[::-1].copy(), y)
+    new = clf.play_one(X[1])
+    with pytest.raises(ValueError, match="of another stream"):
+        clf.learn_one(old, y[0])
+    clf.learn_one(new, y[1])
+    twin = FenchelYoungOnlineClassifier(random_state=0).fit(X, y)
+    twin.play_one(X[0])
+    with pytest.raises(ValueError, match="of another stream"):
+        twin.learn_one(clf.play_one(X[2]), y[2])
+
+
+def test_rows_of_more_digits_than_the_stream_are_not_rounded():
+    """Seconds since 1970 on a stream in single precision."""
+    rng = np.random.default_rng(0)
+    X = (1.7e9 + 1000.0 * rng.normal(size=(300, 2))).astype(np.float32)
+    clf = FenchelYoungOnlineClassifier(random_state=0).fit(X, X[:, 0] > 1.7e9)
+    rows = 1.7e9 + 1000.0 * rng.normal(size=(5, 2))
+    single = [clf.predict_proba(rows[i : i + 1])[0] for i in range(5)]
+    assert_allclose(single, clf.predict_proba(rows), rtol=1e-9)

@@ -345,3 +345,135 @@ def test_rows_that_are_refused():
         growing.learn_one(([2**31], [1.0]), 0)
     with pytest.raises(ValueError, match="must lie in"):
         growing.learn_one(([-1], [1.0]), 0)
+
+
+# ------------------------------------------------------------ labels of all kinds
+
+
+@pytest.mark.parametrize("kind", ["object", "str", "days", "nanoseconds", "pandas"])
+def test_labels_of_every_kind_can_grow(kind):
+    """Batches, single rows and tickets; the classes keep their kind."""
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    labels = np.array(list("aabbccab"))
+    if kind == "object":
+        labels = labels.astype(object)
+    elif kind in ("days", "nanoseconds", "pandas"):
+        days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[D]")
+        labels = days[np.array([0, 0, 1, 1, 2, 2, 0, 1])]
+        if kind != "days":
+            labels = labels.astype("datetime64[ns]")
+    if kind == "pandas":
+        pd = pytest.importorskip("pandas")
+        labels = pd.Series(labels)
+    values = list(labels)
+    whole = FenchelYoungOnlineClassifier(random_state=0)
+    whole.partial_fit(X, labels, classes="grow")
+    parts = FenchelYoungOnlineClassifier(random_state=0)
+    parts.partial_fit(X[:1], labels[:1], classes="grow")
+    for i in range(1, 5):
+        parts.learn_one(X[i], values[i])
+    for i in range(5, 8):
+        parts.learn_one(parts.play_one(X[i]), values[i])
+    assert_array_equal(parts.classes_, whole.classes_)
+    assert parts.classes_.dtype.kind == np.asarray(labels).dtype.kind
+    assert len(whole.classes_) == 3
+    assert_same_state(whole, parts)
+    whole.partial_fit(X, labels, classes=whole.classes_[::-1])
+
+
+def test_lists_and_columns_of_text_may_take_turns():
+    X = np.ones((2, 2))
+    clf = FenchelYoungOnlineClassifier(random_state=0)
+    clf.partial_fit(X, ["a", "b"], classes="grow")
+    clf.partial_fit(X, np.array(["b", "longer"], dtype=object))
+    assert clf.classes_.tolist() == ["a", "b", "longer"]
+
+
+def snapshot(clf):
+    def copy(value):
+        if isinstance(value, dict):
+            return {key: copy(item) for key, item in value.items()}
+        return value.copy() if isinstance(value, np.ndarray) else value
+
+    return {k: copy(v) for k, v in vars(clf).items() if k != "_light"}
+
+
+def assert_unchanged(clf, before):
+    now = snapshot(clf)
+    assert now.keys() == before.keys()
+    for key, value in before.items():
+        np.testing.assert_equal(now[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_what_is_refused_changes_nothing(growing):
+    rows, y = make_rows(20)
+    clf = FenchelYoungOnlineClassifier(random_state=0)
+    clf.partial_fit(rows, y, classes="grow" if growing else None)
+    before = snapshot(clf)
+    new = {"quite new": 1.0}
+    for call in (
+        lambda: clf.learn_one(new, "BAD"),
+        lambda: clf.learn_one(new, None),
+        lambda: clf.learn_one(new, np.nan),
+        lambda: clf.learn_one(new, 0, sample_weight=-1.0),
+        lambda: clf.learn_one({**new, "f1": None}, 0),
+        lambda: clf.learn_one({**new, "f1": 10**400}, 0),
+        lambda: clf.learn_one({**new, "f1": np.inf}, 0),
+        lambda: clf.play_one({**new, "f1": np.nan}),
+        lambda: clf.play_one(new, sample_weight=-1.0),
+        lambda: clf.partial_fit([new, new], [0, "BAD"]),
+        lambda: clf.partial_fit([new, {"f1": []}], [0, 1]),
+        lambda: clf.comparator_loss(np.zeros((3, len(clf.vocabulary_) + 1)), rows,
+                                    [77] * 20),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"."):
+            call()
+        assert_unchanged(clf, before)
+    assert clf.predict([new]).shape == (1,)
+
+
+def test_one_feature_by_two_names():
+    """The number "a=b" and the category "b" of "a", as in DictVectorizer."""
+    row = {"a=b": 2.0, "a": "b"}
+    for order in (row, dict(reversed(row.items()))):
+        clf = FenchelYoungOnlineClassifier(random_state=0, feature_scaling="none")
+        clf.partial_fit([order, {}], [0, 1])
+        assert clf.vocabulary_ == {"a=b": 0}
+        assert clf._state_["scalars"][8] == 3.0**2 + 2.0
+    assert DictVectorizer().fit_transform([row]).toarray().tolist() == [[3.0]]
+
+
+def test_weight_zero_brings_a_class_row_by_row_too():
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    one = FenchelYoungOnlineClassifier(random_state=0)
+    one.partial_fit(X, [0, 1, 0, 1], classes="grow", sample_weight=[1, 0, 1, 1])
+    two = FenchelYoungOnlineClassifier(random_state=0)
+    two.partial_fit(X[:1], [0], classes="grow")
+    for x, label, weight in zip(X[1:], [1, 0, 1], [0.0, 1.0, 1.0], strict=True):
+        two.learn_one(x, label, sample_weight=weight)
+    assert_same_state(one, two)
+    assert_array_equal(one.classes_, two.classes_)
+
+
+def test_closed_accounts_stay_closed():
+    """After further passes: weights, features and classes that come later."""
+    rows, y = make_rows(30)
+    clf = FenchelYoungOnlineClassifier(random_state=0, max_iter=2).fit(rows, y)
+    U = np.random.default_rng(0).normal(size=(3, clf.n_features_in_ + 1))
+    before = (
+        clf.surrogate_regret_bound(1.0),
+        clf.draw_margin(0.05),
+        clf.error_interval(),
+        clf.surrogate_regret_certificate(coef=U),
+    )
+    clf.partial_fit([{"later": 1.0}] * 2, [0, 1], sample_weight=[1000.0, 1000.0])
+    wider = np.hstack([U[:, :-1], np.ones((3, 1)), U[:, -1:]])
+    after = (
+        clf.surrogate_regret_bound(1.0),
+        clf.draw_margin(0.05),
+        clf.error_interval(),
+        clf.surrogate_regret_certificate(coef=wider),
+    )
+    np.testing.assert_equal(after[:3], before[:3])
+    assert_allclose(after[3], before[3], rtol=1e-12)

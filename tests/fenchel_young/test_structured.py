@@ -639,8 +639,8 @@ def test_structures_that_are_wrong_are_refused(changes, message):
 
 def test_structures_that_cannot_be():
     for call, message in [
-        (lambda: KSubsets(4, 4), "k must be from 1 to"),
-        (lambda: ChainCRF(1), "n_states must be"),
+        (lambda: KSubsets(4, 4), "k must be a whole number"),
+        (lambda: ChainCRF(1), "n_states must be a whole"),
         (lambda: SpanningTrees([(0, 1), (0, 1)]), "nor repeat"),
         (lambda: SpanningTrees([(0, 1), (2, 3), (2, 4)]), "connect all"),
         (lambda: SpanningTrees([(0, 1), (1, 2)]), "is a tree"),
@@ -717,3 +717,208 @@ def test_all_pairs_of_items_can_be_learnt():
     )
     low, high = learner.error_interval()
     assert low <= learner.progressive_errors_ / 1500 <= high
+
+
+# ------------------------------------------------------------ what others do
+
+
+class Rude(KSubsets):
+    """Changes what it is given, and gives out what it changes later."""
+
+    project = draw = None
+
+    def __init__(self):
+        super().__init__(5, 2)
+        self.buffer = np.zeros(5)
+
+    def maximise(self, scores):
+        self.buffer[:] = super().maximise(scores)
+        scores *= -3.0
+        return self.buffer
+
+    def __getattribute__(self, name):
+        if name in ("project", "draw"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+def test_an_oracle_may_do_what_it_likes_with_its_arrays():
+    X, y = make_rows("subsets")
+    plain = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0).fit(X, y)
+    rude = FenchelYoungOnlineStructured(Rude(), random_state=0).fit(X, y)
+    assert_allclose(rude.coef_, plain.coef_, rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        rude.expected_cumulative_loss_, plain.expected_cumulative_loss_, rtol=1e-7
+    )
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e8])
+def test_large_scores_and_common_shifts(size):
+    rng = np.random.default_rng(0)
+    sets = KSubsets(20, 5)
+    for _ in range(20):
+        scores = rng.normal(size=20) * size
+        point = sets.project(scores)
+        assert_array_equal(point, sets.maximise(scores))
+        found = project(sets.maximise, scores - scores.mean())[0]
+        assert_allclose(found, point, atol=1e-6)
+        near = rng.normal(size=20)
+        exact = _project_on_sets(near, 5)
+        assert_allclose(sets.project(near + size), exact, atol=1e-15 * size + 1e-12)
+
+
+def _project_on_sets(scores, k):
+    from scipy.optimize import brentq
+
+    shift = brentq(
+        lambda s: np.clip(scores - s, 0, 1).sum() - k,
+        scores.min() - 2.0,
+        scores.max() + 1.0,
+        xtol=1e-15,
+    )
+    return np.clip(scores - shift, 0, 1)
+
+
+class Failing(KSubsets):
+    calls = 0
+
+    def maximise(self, scores):
+        type(self).calls += 1
+        if type(self).calls == self.limit:
+            raise RuntimeError("the oracle is out")
+        return super().maximise(scores)
+
+    def __getattribute__(self, name):
+        if name in ("project", "draw"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_oracle_that_fails_changes_nothing(sparse):
+    X, y = make_rows("subsets")
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    rows = sp.csr_matrix(X) if sparse else X
+    Failing.limit, Failing.calls = -1, 0
+    clf = FenchelYoungOnlineStructured(Failing(5, 2), random_state=0)
+    clf.partial_fit(rows[:20], y[:20])
+    before = {name: array.copy() for name, array in clf._state_.items()}
+    calls = Failing.calls
+    for later in (1, 2, 40):
+        for call in (
+            lambda: clf.partial_fit(rows[20:60], y[20:60]),
+            lambda: clf.learn_one(rows[20], y[20]),
+            lambda: clf.play_one(rows[20]),
+        ):
+            Failing.calls, Failing.limit = calls, calls + later
+            try:
+                call()
+            except RuntimeError:
+                for name, array in before.items():
+                    assert_array_equal(clf._state_[name], array, err_msg=name)
+                assert clf.n_open_tickets_ == 0
+            else:
+                assert later == 40
+                clf._state_ = {name: array.copy() for name, array in before.items()}
+                clf._tickets_.clear()
+
+
+def test_a_ticket_keeps_its_row():
+    X, y = make_rows("subsets")
+    one = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0).fit(X, y)
+    two = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0).fit(X, y)
+    x = X[0].copy()
+    ticket = one.play_one(x)
+    x[:] = 100.0
+    one.learn_one(ticket, y[0])
+    two.learn_one(X[0], y[0])
+    assert_array_equal(one.coef_, two.coef_)
+    again = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="of another stream"):
+        again.learn_one(two.play_one(X[1]), y[1])
+
+
+def test_the_scaling_is_replayed_as_it_was():
+    """Of a stream that changes its unit: the features that were learnt."""
+    rng = np.random.default_rng(0)
+    structure = KSubsets(5, 2)
+    X = rng.normal(size=(1200, 4))
+    X[300:] *= 1e-3
+    y = [structure.maximise(s) for s in rng.normal(size=(1200, 5))]
+    clf = FenchelYoungOnlineStructured(structure, random_state=0)
+    seen, look = [], clf._look
+
+    def record(row, weight, **options):
+        result = look(row, weight, **options)
+        seen.append(result["features"])
+        return result
+
+    clf._look = record
+    clf.fit(X, y)
+    del clf._look
+    assert (clf.n_feature_resets_ > 0).all()
+    U = 0.3 * rng.normal(size=(5, 5))
+    total = sum(
+        clf._respond((f @ U.T).ravel()[None], vertex)[0][0]
+        for f, vertex in zip(seen, y, strict=True)
+    )
+    assert_allclose(clf.comparator_loss(U, X, y), clf._scale_ * total, rtol=1e-10)
+
+
+def test_memory_maps_dataframes_and_odd_positions(tmp_path):
+    import joblib
+
+    pd = pytest.importorskip("pandas")
+    X, y = make_rows("subsets")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    clf = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0)
+    clf.fit(frame, pd.DataFrame(y))
+    plain = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0).fit(X, y)
+    assert_array_equal(clf.coef_, plain.coef_)
+    clf.learn_one(frame.iloc[0], y[0])
+    with pytest.raises(ValueError, match="feature names"):
+        clf.learn_one(frame.iloc[0][["b", "a", "c"]], y[0])
+    path = tmp_path / "model.joblib"
+    joblib.dump(plain, path)
+    mapped = joblib.load(path, mmap_mode="r")
+    mapped.learn_one(X[0], y[0])
+    plain.learn_one(X[0], y[0])
+    assert_array_equal(mapped.coef_, plain.coef_)
+    X = [np.ones((5, 3))] * 4
+    many = FenchelYoungOnlineStructured(KSubsets(5, 2), random_state=0)
+    many.fit(X, y[:4])
+    for call in (
+        lambda: many.predict([np.ones((4, 3))]),
+        lambda: many.play_one(np.ones((4, 3))),
+        lambda: FenchelYoungOnlineStructured(KSubsets(5, 2)).fit(
+            [np.ones((7, 3))], y[:1]
+        ),
+    ):
+        with pytest.raises(ValueError, match="positions has"):
+            call()
+
+
+def test_a_wrong_size_is_refused():
+    class Wrong(KSubsets):
+        size = 3
+
+        def __init__(self):
+            self.n_outputs, self.k = 6, 2
+
+        def maximise(self, scores):
+            vertex = np.zeros(6)
+            vertex[np.argsort(-scores)[:2]] = 1.0
+            return vertex
+
+    X = np.ones((4, 2))
+    with pytest.raises(ValueError, match="size is 3, but maximise returned"):
+        FenchelYoungOnlineStructured(Wrong()).fit(X, [[1, 1, 1, 0, 0, 0]] * 4)
+
+
+def test_the_step_does_not_depend_on_the_decoding():
+    X, y = make_sequences(5)
+    steps = {
+        FenchelYoungOnlineStructured(ChainCRF(3), decoding=decoding).fit(X, y)._step_
+        for decoding in ("randomized", "argmax", "sample")
+    }
+    assert steps == {0.62}

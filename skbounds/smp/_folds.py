@@ -1,0 +1,114 @@
+"""Many more features than rows: penalties judged by held-out folds.
+
+Leverages of wide rows cost the cube of the number of rows for every penalty. Folds cost
+a few passes over the rows each, by L-BFGS from the fit with the penalty before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from skbounds.smp._base_fit import (
+    contrasts,
+    log_loss_per_sample,
+    raw_predictions,
+    raw_to_proba,
+)
+from skbounds.smp._tilts import label_targets
+
+N_FOLDS = 5
+# Rows that the spectrum of wide data is estimated from, at most.
+_SPECTRUM_ROWS = 3000
+_GRADIENT_TOL = 1e-2
+_MAX_STEPS = 100
+
+
+def is_wide(X) -> bool:
+    """Tell whether leave-one-out is too dear."""
+    n_samples, n_features = X.shape
+    return n_features > n_samples and n_features > 2000
+
+
+def spectral_scale(X, weight, *, centred: bool) -> float:
+    """Return the root of ``tr(S^2) / tr(S)`` of the covariance S; 1 if nothing varies.
+
+    The mean of its eigenvalues, each weighted by itself: the directions of wide data
+    that carry something are few. From the Gram matrix of some rows.
+    """
+    rows = np.arange(X.shape[0])
+    if len(rows) > _SPECTRUM_ROWS:
+        rows = np.random.default_rng(0).permutation(rows)[:_SPECTRUM_ROWS]
+    part, share = X[rows], weight[rows] / weight[rows].sum()
+    largest = np.sqrt(row_norms(part, squared=True).max(initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    gram = safe_sparse_dot(part / largest, (part / largest).T, dense_output=True)
+    if sparse.issparse(gram):
+        gram = gram.toarray()
+    if centred:
+        mean = gram @ share
+        gram = gram - mean[:, None] - mean + share @ mean
+    trace = share @ gram.diagonal()
+    squares = share @ gram**2 @ share
+    if not trace > 0.0:
+        return 1.0
+    return float(largest * np.sqrt(squares / trace))
+
+
+def assign_folds(codes, n_folds=N_FOLDS):
+    """Return the fold of each row: of every class about as many in each."""
+    rng = np.random.default_rng(0)
+    fold = np.empty(len(codes), dtype=int)
+    begin = 0
+    for code in np.unique(codes):
+        rows = rng.permutation(np.flatnonzero(codes == code))
+        fold[rows] = (begin + np.arange(len(rows))) % n_folds
+        begin += len(rows)
+    return fold
+
+
+def fit_quickly(Z, codes, weight, penalty, n_classes, theta):
+    """Return coefficients that nearly minimise the penalised log loss, by L-BFGS."""
+    onehot = label_targets(n_classes)[codes].T
+    Q = contrasts(n_classes)
+    shape = theta.shape
+    transposed = Z.T.tocsr() if sparse.issparse(Z) else Z.T
+
+    def objective(flat):
+        theta = flat.reshape(shape)
+        raw = raw_predictions(theta, Z, n_classes)
+        value = weight @ log_loss_per_sample(raw, onehot)
+        residual = Q.T @ ((raw_to_proba(raw) - onehot) * weight)
+        gradient = np.asarray(transposed @ residual.T).T + penalty * theta
+        return value + 0.5 * np.sum(penalty * theta**2), gradient.ravel()
+
+    options = {"gtol": _GRADIENT_TOL, "maxiter": _MAX_STEPS}
+    found = minimize(
+        objective, theta.ravel(), jac=True, method="L-BFGS-B", options=options
+    )
+    return found.x.reshape(shape), int(found.nit)
+
+
+def held_out_log_proba(Z, codes, weight, penalized, n_classes, Cs):
+    """Return log probabilities of rows by fits without their folds, (n_cs, n, K)."""
+    k = contrasts(n_classes).shape[1]
+    result = np.empty((len(Cs), len(codes), n_classes))
+    fold = assign_folds(codes)
+    for held in range(N_FOLDS):
+        out = fold == held
+        if not out.any() or out.all():
+            continue
+        theta = np.zeros((k, Z.shape[1]))
+        part = Z[~out], codes[~out], weight[~out]
+        for index in np.argsort(Cs, kind="stable"):
+            penalty = penalized / Cs[index]
+            theta, _ = fit_quickly(*part, penalty, n_classes, theta)
+            raw = raw_predictions(theta, Z[out], n_classes)
+            labels = label_targets(n_classes)
+            for code in range(n_classes):
+                target = np.repeat(labels[code][:, None], raw.shape[1], axis=1)
+                result[index, out, code] = -log_loss_per_sample(raw, target)
+    return result
