@@ -20,16 +20,21 @@ from skbounds.smp._base_fit import (
 from skbounds.smp._tilts import label_targets
 
 N_FOLDS = 5
+# Up to this many rows leave-one-out takes less than a second, and knows more: with 60
+# dense rows of 3000 features its log loss was .70 where that of folds was .76.
+_FEW = 500
 # Rows that the spectrum of wide data is estimated from, at most.
 _SPECTRUM_ROWS = 3000
-_GRADIENT_TOL = 1e-2
+# Largest entry of the gradient, of the sum of the losses: where folds judge, and at the
+# end. Smaller ones changed no log loss by more than 1e-4.
+_JUDGING_TOL, _FINAL_TOL = 1e-1, 1e-2
 _MAX_STEPS = 100
 
 
 def is_wide(X) -> bool:
     """Tell whether leave-one-out is too dear."""
     n_samples, n_features = X.shape
-    return n_features > n_samples and n_features > 2000
+    return n_features > max(n_samples, 2000) and n_samples > _FEW
 
 
 def spectral_scale(X, weight, *, centred: bool) -> float:
@@ -70,7 +75,7 @@ def assign_folds(codes, n_folds=N_FOLDS):
     return fold
 
 
-def fit_quickly(Z, codes, weight, penalty, n_classes, theta):
+def fit_quickly(Z, codes, weight, penalty, n_classes, theta, tol=_FINAL_TOL):
     """Return coefficients that nearly minimise the penalised log loss, by L-BFGS."""
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
@@ -85,7 +90,7 @@ def fit_quickly(Z, codes, weight, penalty, n_classes, theta):
         gradient = np.asarray(transposed @ residual.T).T + penalty * theta
         return value + 0.5 * np.sum(penalty * theta**2), gradient.ravel()
 
-    options = {"gtol": _GRADIENT_TOL, "maxiter": _MAX_STEPS}
+    options = {"gtol": tol, "maxiter": _MAX_STEPS}
     found = minimize(
         objective, theta.ravel(), jac=True, method="L-BFGS-B", options=options
     )
@@ -105,7 +110,7 @@ def held_out_log_proba(Z, codes, weight, penalized, n_classes, Cs):
         part = Z[~out], codes[~out], weight[~out]
         for index in np.argsort(Cs, kind="stable"):
             penalty = penalized / Cs[index]
-            theta, _ = fit_quickly(*part, penalty, n_classes, theta)
+            theta, _ = fit_quickly(*part, penalty, n_classes, theta, _JUDGING_TOL)
             raw = raw_predictions(theta, Z[out], n_classes)
             labels = label_targets(n_classes)
             for code in range(n_classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, log_expit
 
 from skbounds._base import fit_from_scratch, warn_user
@@ -14,13 +15,20 @@ from skbounds._sklearn_compat import (
     _fit_context,
 )
 from skbounds.smp._base_classifier import BaseSMPClassifier
-from skbounds.smp._base_fit import BaseFit, fit_base, raw_to_proba
+from skbounds.smp._base_fit import BaseFit, contrasts, fit_base, raw_to_proba
 from skbounds.smp._calibration import (
     NULL_WEIGHTS,
     intercept_shift,
     null_losses,
     null_proba,
     shifted_losses,
+)
+from skbounds.smp._design import Design
+from skbounds.smp._folds import (
+    fit_quickly,
+    held_out_log_proba,
+    is_wide,
+    spectral_scale,
 )
 from skbounds.smp._grid import check_grid, feature_scale
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
@@ -94,10 +102,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         Factor of the leave-one-out losses in the weights. 1 is the natural value for
         the log loss; smaller values pool more evenly.
 
-    loo : {'one-step', 'exact'}, default='one-step'
+    loo : {'auto', 'one-step', 'exact', 'folds'}, default='auto'
         How the leave-one-out losses are computed: from one Newton step per row out of
         the fit to all rows, or by solving the left-out problems. The former is faster
         and, with small penalties on nearly separable data, the safer choice.
+        ``'folds'``: held-out losses of five folds instead, without virtual
+        observations, and penalties in the unit of the features' main directions.
+        ``'auto'`` is that for more than 500 rows and more features than rows and than
+        2000, else ``'one-step'``.
 
     method : {'auto', 'exact', 'one-step'}, default='auto'
         How virtual fits of predicted rows are computed, as in
@@ -201,8 +213,9 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     leverages, O(n d^2) per C, and scalar equations for two classes, or systems of size
     ``K - 1`` for K > 2.
 
-    ``sample_weight`` are repetition counts: integer weights equal repeated rows.
-    Computation and results are in float64.
+    ``sample_weight`` are repetition counts: integer weights equal repeated rows (with
+    ``loo='folds'`` up to where the repeated rows' folds are). Computation and results
+    are in float64.
 
     References
     ----------
@@ -238,7 +251,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         "calibrate": [StrOptions({"pool", "intercept", "none"})],
         "aggregation": [StrOptions({"pool", "best"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "loo": [StrOptions({"one-step", "exact"})],
+        "loo": [StrOptions({"auto", "one-step", "exact", "folds"})],
         "method": [StrOptions({"auto", "exact", "one-step"})],
         "fit_intercept": ["boolean"],
         "penalize_intercept": ["boolean"],
@@ -258,7 +271,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         calibrate="pool",
         aggregation="pool",
         learning_rate=1.0,
-        loo="one-step",
+        loo="auto",
         method="auto",
         fit_intercept=True,
         penalize_intercept=False,
@@ -308,45 +321,31 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         """
         virtual_weights = self._check_virtual_weights()
         X, codes, weight, classes = self._validate_training(X, y, sample_weight)
-        if virtual_weights is None:
+        folds = self._uses_folds(X)
+        if folds:
+            virtual_weights = np.zeros(1)
+        elif virtual_weights is None:
             virtual_weights = np.array([0.0, 0.25, 0.5, 1.0])
             if len(classes) > 2:
                 virtual_weights = virtual_weights[[0, 1, 3]]
-        Cs, scale = self._grid(X, weight, len(classes))
-        design = self._make_design(X / scale if scale != 1.0 else X, weight)
+        Cs, scale = self._grid(X, weight, len(classes), folds)
+        scaled = X / scale if scale != 1.0 else X
+        if folds and sparse.issparse(X):
+            # As they are: their span would be dense.
+            intercept = 1.0 if self.fit_intercept else 0.0
+            if self.penalize_intercept:
+                intercept *= self.intercept_scaling
+            design = Design(X.shape[1], intercept=intercept)
+            design.intercept_penalized = self.penalize_intercept
+        else:
+            design = self._make_design(scaled, weight)
         design.scale = scale
         Z, penalized = design.transform(X), design.penalized()
 
-        losses = np.empty((len(Cs), len(virtual_weights), len(codes)))
-        shifted, shifts = np.empty_like(losses), np.zeros(losses.shape[:2])
-        fits = [None] * len(Cs)
-        theta = None
-        for index in np.argsort(Cs, kind="stable"):
-            base = fit_base(
-                Z,
-                codes,
-                weight,
-                penalized / Cs[index],
-                len(classes),
-                theta=theta,
-                max_iter=self.max_iter,
-            )
-            theta = base.theta
-            log_proba = self._leave_one_out(base, codes, virtual_weights)
-            losses[index] = -log_proba[np.arange(len(codes)), :, codes].T
-            if self._shifts(len(classes)):
-                for m in np.flatnonzero(virtual_weights > 0):
-                    log_odds = log_proba[:, m, 1] - log_proba[:, m, 0]
-                    shift = intercept_shift(log_odds, codes, weight)
-                    shifts[index, m] = shift
-                    shifted[index, m] = shifted_losses(log_odds, codes, weight, shift)
-            fits[index] = base
-            if self.verbose:
-                path = losses[index] @ weight / weight.sum()
-                print(
-                    f"[SMPLogisticRegressionCV] C={Cs[index]:.3g}: {base.n_iter} "
-                    f"Newton steps, leave-one-out log loss {path.round(4)}"
-                )
+        judge = self._judge_by_folds if folds else self._judge_by_leave_one_out
+        losses, shifted, shifts, fits = judge(
+            Z, codes, weight, penalized, len(classes), Cs, virtual_weights
+        )
 
         # Candidates as they are, with shifted log-odds, and without features.
         shape = losses.shape[:2]
@@ -376,8 +375,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
         self.loo_log_loss_path_ = losses @ weight / weight.sum()
         best, best_weight = np.unravel_index(np.argmin(self.loo_log_loss_path_), shape)
+        if folds:
+            fits = self._refit(
+                Z, codes, weight, penalized, len(classes), Cs, self.weights_
+            )
         self.method_ = self.method
-        if self.method == "auto":
+        if folds:
+            self.method_ = "one-step"
+        elif self.method == "auto":
             exact = len(classes) == 2 and len(codes) <= _MAX_EXACT_SAMPLES
             self.method_ = "exact" if exact else "one-step"
 
@@ -385,7 +390,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         kept = ("n_classes", "penalty", "theta", "inv_factor")
         self._fits_ = [
             {name: getattr(fit, name) for name in kept}
-            if self.weights_[index].any()
+            if fit is not None and self.weights_[index].any()
             else None
             for index, fit in enumerate(fits)
         ]
@@ -399,9 +404,89 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.virtual_weight_ = float(virtual_weights[best_weight])
         self.virtual_weight_mean_ = float(np.sum(self.weights_ @ virtual_weights))
         self.coef_, self.intercept_ = design.to_features(fits[best].class_theta())
-        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.n_iter_ = max(fit.n_iter for fit in fits if fit is not None)
         self._warn_of_an_end()
         return self
+
+    def _judge_by_leave_one_out(
+        self, Z, codes, weight, penalized, n_classes, Cs, virtual_weights
+    ):
+        """Return losses, those with shifted log-odds, the shifts, and a fit per C."""
+        losses = np.empty((len(Cs), len(virtual_weights), len(codes)))
+        shifted, shifts = np.empty_like(losses), np.zeros(losses.shape[:2])
+        fits = [None] * len(Cs)
+        theta = None
+        for index in np.argsort(Cs, kind="stable"):
+            base = fit_base(
+                Z,
+                codes,
+                weight,
+                penalized / Cs[index],
+                n_classes,
+                theta=theta,
+                max_iter=self.max_iter,
+            )
+            theta = base.theta
+            log_proba = self._leave_one_out(base, codes, virtual_weights)
+            losses[index] = -log_proba[np.arange(len(codes)), :, codes].T
+            if self._shifts(n_classes):
+                for m in np.flatnonzero(virtual_weights > 0):
+                    log_odds = log_proba[:, m, 1] - log_proba[:, m, 0]
+                    shift = intercept_shift(log_odds, codes, weight)
+                    shifts[index, m] = shift
+                    shifted[index, m] = shifted_losses(log_odds, codes, weight, shift)
+            fits[index] = base
+            self._tell(Cs[index], base.n_iter, losses[index] @ weight / weight.sum())
+        return losses, shifted, shifts, fits
+
+    def _judge_by_folds(
+        self, Z, codes, weight, penalized, n_classes, Cs, virtual_weights
+    ):
+        """Return the same from held-out folds, without fits."""
+        log_proba = held_out_log_proba(Z, codes, weight, penalized, n_classes, Cs)
+        losses = -log_proba[:, np.arange(len(codes)), codes][:, None, :]
+        return (
+            losses,
+            np.empty_like(losses),
+            np.zeros(losses.shape[:2]),
+            [None] * len(Cs),
+        )
+
+    def _refit(self, Z, codes, weight, penalized, n_classes, Cs, weights):
+        """Return fits to all rows of the penalties that count, and of the best."""
+        fits, theta = [None] * len(Cs), None
+        kept = weights.any(axis=1)
+        kept[np.argmin(self.loo_log_loss_path_[:, 0])] = True
+        theta = np.zeros((contrasts(n_classes).shape[1], Z.shape[1]))
+        for index in np.argsort(Cs, kind="stable"):
+            if not kept[index]:
+                continue
+            penalty = penalized / Cs[index]
+            theta, steps = fit_quickly(Z, codes, weight, penalty, n_classes, theta)
+            fits[index] = BaseFit(n_classes, penalty, theta, np.zeros((0, 0)), steps)
+            self._tell(Cs[index], steps, self.loo_log_loss_path_[index])
+        return fits
+
+    def _tell(self, C, n_iter, path):
+        if self.verbose:
+            print(
+                f"[SMPLogisticRegressionCV] C={C:.3g}: {n_iter} steps, held-out log "
+                f"loss {path.round(4)}"
+            )
+
+    def _uses_folds(self, X):
+        """Whether penalties are judged by folds instead of leave-one-out."""
+        if self.loo == "folds":
+            if not isinstance(self.virtual_weights, str) and np.any(
+                np.asarray(self.virtual_weights, dtype=float) > 0
+            ):
+                raise ValueError(
+                    "loo='folds' is for virtual_weights=[0] (or 'auto'); got "
+                    f"{self.virtual_weights!r}."
+                )
+            return True
+        wide = self.loo == "auto" and isinstance(self.virtual_weights, str)
+        return wide and is_wide(X)
 
     def _check_virtual_weights(self):
         """Return the weights of the virtual observation, None for the default ones."""
@@ -422,7 +507,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             )
         return virtual_weights
 
-    def _grid(self, X, weight, n_classes):
+    def _grid(self, X, weight, n_classes, folds):
         """Return the inverse penalties, and the unit of the features that they are for.
 
         The unit is 1 where the penalties were given.
@@ -433,7 +518,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         grid = check_grid(Cs, "Cs", decades=(-2, 1 if n_classes == 2 else 2))
         if not isinstance(Cs, Integral):
             return grid, 1.0
-        return grid, feature_scale(X, weight, centred=self.fit_intercept)
+        scale = spectral_scale if folds else feature_scale
+        return grid, scale(X, weight, centred=self.fit_intercept)
 
     def _shifts(self, n_classes):
         """Whether there are candidates with shifted log-odds."""
@@ -464,7 +550,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         """Return leave-one-out log probabilities, (n_samples, n_weights, K)."""
         n_samples = len(codes)
         removed = np.minimum(base.weight, 1.0)
-        if self.loo == "one-step":
+        if self.loo != "exact":
             added = np.broadcast_to(virtual_weights, (n_samples, len(virtual_weights)))
             raw, _ = one_step_leave_one_out(
                 base, codes, removed, added, need_norm=False
