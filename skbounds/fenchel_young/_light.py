@@ -31,7 +31,7 @@ class LightPath:
         self.draw = estimator._uniforms
         self.ahead, self.first = None, 0
         self.n_outputs, self.n_targets = loss.n_outputs, loss.n_targets
-        self.n_needed = self.n_features
+        self.n_needed, self.grows = self.n_features, estimator._grows_
         self.row = np.zeros((1, self.n_features), self.dtype)
         self.weight = np.ones(1)
         self.run_row = self.stream.sparse if self.sparse else self.stream.dense
@@ -59,7 +59,7 @@ class LightPath:
         validate_data(self.estimator, table, reset=False, skip_check_array=True)
         self.index = index
 
-    def fill(self, x, grows=False):
+    def fill(self, x):
         """Check a row and take it over; `n_needed` tells the features it needs."""
         if not self.sparse:
             given, x = x, self._to_numbers(x, "x")
@@ -95,7 +95,7 @@ class LightPath:
                 raise ValueError("indices must not repeat.")
         n_features = self.estimator.n_features_in_
         self.n_needed = n_features
-        if grows and len(indices) and indices[0] >= 0:
+        if self.grows and len(indices) and indices[0] >= 0:
             self.n_needed = max(n_features, int(indices[-1]) + 1)
         if len(indices) and not (indices[0] >= 0 and indices[-1] < self.n_needed):
             raise ValueError(

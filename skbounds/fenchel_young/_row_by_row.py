@@ -111,12 +111,14 @@ class RowByRow:
                 )
             return self._learn_ticket(x, y)
         # Names of new features are known for good: what can be refused comes before.
-        target = np.zeros_like(light.targets[0])
+        target = light.targets[0]
         late = self._code_one(y, target)
         if sample_weight != 1.0:
             check_row_weights([sample_weight], 1)
-        light = self._take(light, x)
-        light.targets[0] = target
+        taken = self._take(light, x)
+        if taken is not light:
+            light = taken
+            light.targets[0] = target
         if not sample_weight:
             play = self._decode_plays(self._play_only(light.as_rows()))[0]
             if late is not None:
@@ -148,10 +150,13 @@ class RowByRow:
 
     def _take(self, light, x):
         """Check a row and take it over, with the features that it brings."""
+        if not light.grows and not isinstance(x, Mapping):
+            light.fill(x)
+            return light
         fresh = {}
         if isinstance(x, Mapping) or self._vocabulary is not None:
             x = self._code_row(x, fresh)
-        light.fill(x, self._grows_)
+        light.fill(x)
         if fresh:
             self.vocabulary_.update(fresh)
         if light.n_needed > self.n_features_in_:
