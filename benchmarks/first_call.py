@@ -89,6 +89,7 @@ ESTIMATORS = {
     "PACBayesSVMEnsemble": {"fit": "classes"},
     "PoissonSMP": {"fit": "counts"},
     "RidgeSMP": {"fit": "numbers"},
+    "RidgeSMPCV": {"fit": "numbers"},
     "SMPLogisticRegression": {"fit": "classes"},
     "SMPLogisticRegressionCV": {"fit": "classes"},
 }

@@ -80,6 +80,7 @@ _TOPICS = {
         "MultinomialSMP",
         "PoissonSMP",
         "RidgeSMP",
+        "RidgeSMPCV",
         "SMPLogisticRegression",
         "SMPLogisticRegressionCV",
         "log_density_score",

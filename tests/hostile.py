@@ -22,7 +22,12 @@ from common import public_estimators
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import (
+    BayesianRidge,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+)
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.multioutput import MultiOutputClassifier
@@ -456,6 +461,7 @@ TOOLS = {
     "EarlyStoppedKernelBoostClassifier": LogisticRegression(max_iter=2000),
     "BolsteredSearchCV": GridSearchCV(_TREE, _DEPTHS, cv=5),
     "RidgeSMP": Ridge(),
+    "RidgeSMPCV": BayesianRidge(),
     "KernelRidgeSMP": KernelRidge(),
     "EarlyStoppedKernelBoost": GridSearchCV(
         KernelRidge(kernel="rbf"), _KERNEL_GRID, cv=3

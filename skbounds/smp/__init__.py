@@ -10,6 +10,7 @@ from skbounds.smp._logistic import SMPLogisticRegression
 from skbounds.smp._logistic_cv import SMPLogisticRegressionCV
 from skbounds.smp._regression import log_density_score
 from skbounds.smp._ridge import RidgeSMP
+from skbounds.smp._ridge_cv import RidgeSMPCV
 
 __all__ = [
     "GaussianSMP",
@@ -17,6 +18,7 @@ __all__ = [
     "MultinomialSMP",
     "PoissonSMP",
     "RidgeSMP",
+    "RidgeSMPCV",
     "SMPLogisticRegression",
     "SMPLogisticRegressionCV",
     "log_density_score",

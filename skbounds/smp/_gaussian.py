@@ -191,30 +191,37 @@ def joint_quantiles(probabilities, h, rss, n, kappa):
 
 def _middle_quantiles(log_tail, log_outside, c, kappa):
     """Solve for quantiles with ``w < 1/2``, in units of the border."""
-    nodes, node_weights = special.roots_legendre(80)
-    nodes, node_weights = 0.5 * (nodes + 1.0), 0.5 * node_weights
     log_total = _log_tail_total(c, kappa)
 
-    def log_density(x, c):
-        """With x = r / border: (1 + x^2)^{-(1 + kappa) / 2} e^{-c w}, unnormalised."""
-        return -0.5 * (1.0 + kappa) * np.log1p(x**2) - c * x**2 / (1.0 + x**2)
-
     def mass(x):
-        # Beyond w + 45 / c the density has fallen by e^{-45}.
-        w = np.minimum(x**2 / (1.0 + x**2) + 45.0 / c, 0.5)
-        width = np.sqrt(w / (1.0 - w)) - x
-        grid = x[:, None] + width[:, None] * nodes
-        at_x = log_density(x, c)
-        values = np.exp(log_density(grid, c[:, None]) - at_x[:, None]) @ node_weights
-        with np.errstate(divide="ignore"):
-            inside = np.log(np.maximum(width, 0.0) * values) + at_x - log_total
-        value = np.logaddexp(inside, log_outside)
-        return log_tail - value, np.exp(at_x - log_total - value)
+        value = _log_mass_beyond(x, c, kappa, log_outside)
+        return log_tail - value, np.exp(_log_kernel(x, c, kappa) - log_total - value)
 
     start = -special.ndtri_exp(log_tail) / np.sqrt(2.0 * c)
     return _bracketed_newton(
         mass, np.zeros(len(c)), np.ones(len(c)), np.minimum(start, 1.0)
     )
+
+
+def _log_kernel(x, c, kappa):
+    """With x = r / border: (1 + x^2)^{-(1 + kappa) / 2} e^{-c w}, unnormalised."""
+    return -0.5 * (1.0 + kappa) * np.log1p(x**2) - c * x**2 / (1.0 + x**2)
+
+
+def _log_mass_beyond(x, c, kappa, log_outside):
+    """Return the log mass of one tail from x on, in units of the border, x <= 1."""
+    nodes, node_weights = special.roots_legendre(80)
+    nodes, node_weights = 0.5 * (nodes + 1.0), 0.5 * node_weights
+    # Beyond w + 45 / c the density has fallen by e^{-45}.
+    w = np.minimum(x**2 / (1.0 + x**2) + 45.0 / c, 0.5)
+    width = np.sqrt(w / (1.0 - w)) - x
+    grid = x[:, None] + width[:, None] * nodes
+    at_x = _log_kernel(x, c, kappa)
+    values = np.exp(_log_kernel(grid, c[:, None], kappa) - at_x[:, None])
+    with np.errstate(divide="ignore"):
+        inside = np.log(np.maximum(width, 0.0) * (values @ node_weights))
+    inside = inside + at_x - _log_tail_total(c, kappa)
+    return np.logaddexp(inside, log_outside)
 
 
 def _log_tail_total(c, kappa):
@@ -270,3 +277,50 @@ def _bracketed_newton(function, low, high, start, max_iter=200):
         if np.all(change <= 1e-14 * (np.abs(x) + 1e-300)):
             break
     return x
+
+
+def joint_cdf(r, h, rss, n, kappa):
+    """Return the distribution function of the scale-free law at distances r.
+
+    Parameters
+    ----------
+    r, h : ndarray of one shape
+    rss, n, kappa : float
+    """
+    r, h = (np.asarray(a, dtype=float) for a in np.broadcast_arrays(r, h))
+    c = (n + 1.0) * (1.0 + kappa) / (2.0 * (1.0 + h.ravel()))
+    x = np.abs(r.ravel()) / np.sqrt(rss * (1.0 + h.ravel()))
+    log_tail = np.empty(len(x))
+    far = x >= 1.0
+    with np.errstate(divide="ignore"):
+        log_v = -2.0 * np.log(np.hypot(1.0, x[far]))
+    log_tail[far] = _log_tail_mass(log_v, c[far], kappa)
+    near = ~far
+    half = np.full(np.count_nonzero(near), np.log(0.5))
+    outside = _log_tail_mass(half, c[near], kappa)
+    log_tail[near] = _log_mass_beyond(x[near], c[near], kappa, outside)
+    tail = np.minimum(np.exp(log_tail), 0.5).reshape(r.shape)
+    return np.where(r > 0.0, 1.0 - tail, tail)
+
+
+def joint_sample(h, rss, n, kappa, size, rng):
+    """Return draws of distances from the centre of the scale-free law, (m, size).
+
+    ``1 / (1 + x^2)`` is a mixture of beta variables, by the expansion of its density.
+    """
+    result = np.empty((len(h), size))
+    c = (n + 1.0) * (1.0 + kappa) / (2.0 * (1.0 + h))
+    for i, mean in enumerate(c):
+        j = np.arange(int(mean + 12.0 * np.sqrt(mean) + 30.0))
+        logarithms = special.xlogy(j, mean) - special.gammaln(j + 1.0)
+        logarithms += special.betaln(0.5 * kappa + j, 0.5)
+        ends = np.cumsum(np.exp(logarithms - logarithms.max()))
+        term = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
+        a = 0.5 * kappa + np.minimum(term, len(j) - 1)
+        # Of a beta variable with a tiny parameter the logarithm, which does not vanish.
+        log_g = np.log(rng.gamma(a + 1.0)) + np.log(rng.random(size)) / a
+        log_other = np.log(rng.gamma(0.5, size=size))
+        with np.errstate(over="ignore"):
+            x = np.exp(0.5 * (log_other - log_g))
+            result[i] = np.sqrt(rss * (1.0 + h[i])) * x
+    return result * np.where(rng.random(result.shape) < 0.5, -1.0, 1.0)

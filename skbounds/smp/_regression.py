@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._magnitude import check_magnitude
-from skbounds._sklearn_compat import Real, check_sample_weight
+from skbounds._sklearn_compat import Integral, Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
+    joint_cdf,
     joint_log_density,
     joint_log_normalizer,
     joint_quantiles,
+    joint_sample,
     normal_log_density,
     ridge_law,
 )
@@ -221,6 +223,120 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
         )
         return self._output(result)
 
+    def predict_interval(self, X, level=0.9):
+        """Predict central intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+
+        level : float, default=0.9
+            Probability of the interval, in (0, 1).
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
+            Quantiles at ``(1 - level) / 2`` and ``(1 + level) / 2``.
+        """
+        tail = 0.5 * (1.0 - check_level(level))
+        return self.predict_quantiles(X, (tail, 1.0 - tail))
+
+    def cdf(self, X, y):
+        """Compute the predictive distribution function at observed targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Uniform over [0, 1] where the law is right.
+        """
+        check_is_fitted(self)
+        y = self._check_targets(X, y)
+        if self._is_joint:
+            fitted, h, law = self._joint_law(X)
+            columns = [
+                joint_cdf(y[:, j] - fitted[:, j], h, rss, **law)
+                for j, rss in enumerate(self._law_["rss"])
+            ]
+            return self._output(np.stack(columns, axis=1))
+        mean, std, _ = self._normal_law(X)
+        return self._output(ndtr((y - mean) / std))
+
+    def sample(self, X, n_samples=1, random_state=None):
+        """Draw targets from the predictive laws.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        n_samples : int, default=1
+            Draws per row.
+
+        random_state : int, RandomState instance or None, default=None
+            Source of the draws.
+
+        Returns
+        -------
+        y_drawn : ndarray of shape (n_rows, n_samples) or \
+                (n_rows, n_samples, n_outputs)
+            Draws, independent over outputs.
+        """
+        check_is_fitted(self)
+        rng = make_generator(random_state)
+        n_samples = check_draws(n_samples)
+        if self._is_joint:
+            fitted, h, law = self._joint_law(X)
+            columns = [
+                fitted[:, [j]] + joint_sample(h, rss, **law, size=n_samples, rng=rng)
+                for j, rss in enumerate(self._law_["rss"])
+            ]
+            return self._output(np.stack(columns, axis=2))
+        mean, std, _ = self._normal_law(X)
+        z = rng.standard_normal((len(mean), n_samples, mean.shape[1]))
+        return self._output(mean[:, None] + std[:, None] * z)
+
+    def crps(self, X, y):
+        """Compute the continuous ranked probability score of the predictive laws.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            In units of y, smaller is better; infinite with ``sigma='joint'``, whose law
+            has no mean.
+        """
+        check_is_fitted(self)
+        y = self._check_targets(X, y)
+        if self._is_joint:
+            return self._output(np.full(y.shape, np.inf))
+        mean, std, _ = self._normal_law(X)
+        z = (y - mean) / std
+        density = np.exp(normal_log_density(z, 1.0))
+        score = z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)
+        return self._output(std * score)
+
+    def _check_targets(self, X, y):
+        """Return targets (n_samples, n_outputs)."""
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        expected = 1 if self._single_output_ else len(self.sigma_)
+        return reshape_targets(X, y, expected)
+
     def log_density(self, X, y):
         """Compute the log predictive density at observed targets.
 
@@ -238,24 +354,13 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
             Log density in nats per row, summed over the outputs.
         """
         check_is_fitted(self)
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        expected = 1 if self._single_output_ else len(self.sigma_)
-        y = y.reshape(len(y), -1)
-        if y.shape[1] != expected:
-            raise ValueError(
-                f"y has {y.shape[1]} outputs, but the estimator was fitted with "
-                f"{expected}."
-            )
+        y = self._check_targets(X, y)
         if self._is_joint:
             fitted, h, law = self._joint_law(X)
             density = joint_log_density
             terms = (h[:, None], self._law_["rss"])
         else:
             fitted, std, _ = self._normal_law(X)
-        if len(fitted) != len(y):
-            raise ValueError(
-                f"X and y have different numbers of rows: {len(fitted)} and {len(y)}."
-            )
         if self._is_joint:
             return density(y - fitted, *terms, **law).sum(axis=1)
         return normal_log_density((y - fitted) / std, std).sum(axis=1)
@@ -330,6 +435,42 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+def check_level(level):
+    """Return the probability of an interval."""
+    if not (isinstance(level, Real) and 0.0 < level < 1.0):
+        raise ValueError(f"level must lie in (0, 1); got {level!r}.")
+    return float(level)
+
+
+def check_draws(n_samples):
+    """Return a number of draws."""
+    if not (isinstance(n_samples, Integral) and n_samples >= 1):
+        raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+    return int(n_samples)
+
+
+def make_generator(random_state):
+    """Return a generator of NumPy's new kind."""
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.random.default_rng(seed)
+
+
+def reshape_targets(X, y, n_outputs):
+    """Return targets as a matrix that goes with the rows and the fit."""
+    y = y.reshape(len(y), -1)
+    if y.shape[1] != n_outputs:
+        raise ValueError(
+            f"y has {y.shape[1]} outputs, but the estimator was fitted with "
+            f"{n_outputs}."
+        )
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows != len(y):
+        raise ValueError(
+            f"X and y have different numbers of rows: {n_rows} and {len(y)}."
+        )
+    return y
 
 
 def log_density_score(estimator, X, y):
