@@ -78,7 +78,7 @@ def two_point_expectations(n, C, virtual_weight=1.0):
         if virtual_weight == 1:
             log_z = model.log_normalizer(rows)
         expected_log_z = (1 - RARE) * log_z[0] + RARE * log_z[1]
-        columns.append([excess, expected_log_z, model.excess_risk_bound_])
+        columns.append([excess, expected_log_z, model.log_normalizer_mean_])
     columns = np.array(columns)
     mean = chances @ columns
     return mean, np.sqrt(chances @ (columns - mean) ** 2)
@@ -130,7 +130,7 @@ def test_bound_holds_for_every_penalty(lambda_):
 @pytest.mark.parametrize("n", [30, 200])
 @pytest.mark.parametrize("lambda_", [1e-4, 1e-2])
 def test_leave_one_out_bound_is_unbiased(n, lambda_):
-    """Expected excess_risk_bound_ = E log Z at n - 1 rows, same lambda. Exact."""
+    """Expected log_normalizer_mean_ = E log Z at n - 1 rows, same lambda. Exact."""
     leave_one_out = two_point_expectations(n, 1 / ((n + 1) * lambda_))[0][2]
     log_z = two_point_expectations(n - 1, 1 / (n * lambda_))[0][1]
     assert leave_one_out == pytest.approx(log_z, rel=1e-8)
@@ -160,7 +160,7 @@ def isotonic_experiment(C, n=100, d=5, n_repetitions=60, seed=0):
             excess.append(np.mean(loss - entropy))
         penalty = 0.5 * model.lambda_ * theta @ theta
         bound = model.log_normalizer(rows).mean() + penalty
-        results.append([*excess, bound, model.excess_risk_bound_ + penalty])
+        results.append([*excess, bound, model.log_normalizer_mean_ + penalty])
     return np.array(results)
 
 
@@ -231,7 +231,7 @@ def linear_experiment(n, d, tau, heteroscedastic, n_repetitions=400, seed=0):
 
         laws = [excess(s) for s in (np.ones(300), np.sqrt(std), std)]
         bound = model.log_normalizer(rows).mean()
-        results.append([*laws, bound, model.excess_risk_bound_])
+        results.append([*laws, bound, model.log_normalizer_mean_])
     return np.array(results)
 
 
@@ -273,7 +273,7 @@ def test_misspecified_noise(n, d, tau, heteroscedastic, table):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
 def test_leave_one_out_bound_of_ridge_is_unbiased(alpha, intercept):
-    """Mean excess_risk_bound_ at n = mean log Z on fresh rows at n - 1, same lambda.
+    """Mean log_normalizer_mean_ at n = mean log Z on fresh rows at n - 1, same lambda.
 
     600 pairs of samples, the second one without the last row: four standard errors.
     """
@@ -286,7 +286,7 @@ def test_leave_one_out_bound_of_ridge_is_unbiased(alpha, intercept):
         fewer = RidgeSMP(alpha * n / (n + 1), **params).fit(X[:-1], y[:-1])
         assert fewer.lambda_ == pytest.approx(full.lambda_)
         log_z = fewer.log_normalizer(rows).mean()
-        difference = full.excess_risk_bound_ - log_z
+        difference = full.log_normalizer_mean_ - log_z
         differences.append([difference, fewer.leverage_bound_])
     (difference, leverage), (error, _) = mean_and_error(differences)
     assert abs(difference) <= 4 * error
