@@ -85,6 +85,20 @@ def adapted_magnitudes(columns, values, n_columns, adapts):
     return result
 
 
+def check_experts(experts):
+    """Return the step multipliers of a mixture's experts."""
+    try:
+        values = np.asarray(experts, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.full(1, np.nan)
+    if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(
+            "experts must be a sequence of positive finite step multipliers; got "
+            f"{experts!r}."
+        )
+    return values
+
+
 def check_row_weights(sample_weight, n):
     """Return the weights of n rows as doubles, or None where all are 1."""
     if sample_weight is None:

@@ -14,6 +14,7 @@ from skbounds._magnitude import SMALLEST
 from skbounds.fenchel_young._arrays import (
     adapted_magnitudes,
     aligned_zeros,
+    check_experts,
     largest_norm,
 )
 from skbounds.fenchel_young._growth import padded_width
@@ -63,16 +64,7 @@ class StreamState:
         learner = self._learner()
         loss = self._make_loss()
         if learner == "mixture":
-            try:
-                experts = np.asarray(params["experts"], dtype=np.float64)
-            except (TypeError, ValueError):
-                experts = np.full(1, np.nan)
-            if experts.ndim != 1 or not np.all(np.isfinite(experts) & (experts > 0)):
-                raise ValueError(
-                    "experts must be a sequence of positive finite step multipliers; "
-                    f"got {params['experts']!r}."
-                )
-            rates = np.concatenate([[0.0], experts])
+            rates = np.concatenate([[0.0], check_experts(params["experts"])])
             groups = 1 if loss.structure == "simplex" else loss.size
         else:
             rates, groups = np.zeros(0), 0

@@ -21,6 +21,7 @@ from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
     adapted_magnitudes,
     canonical_rows,
+    check_experts,
     check_magnitude,
     check_row_weights,
 )
@@ -745,16 +746,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
             raise ValueError("learner='mixture' needs loss='crf'; got 'sparsemap'.")
         rates = np.zeros(1)
         if learner == "mixture":
-            try:
-                experts = np.asarray(params["experts"], dtype=np.float64)
-            except (TypeError, ValueError):
-                experts = np.full(1, np.nan)
-            if experts.ndim != 1 or not np.all(np.isfinite(experts) & (experts > 0)):
-                raise ValueError(
-                    "experts must be a sequence of positive finite step multipliers; "
-                    f"got {params['experts']!r}."
-                )
-            rates = np.concatenate([rates, experts])
+            rates = np.concatenate([rates, check_experts(params["experts"])])
         self._loss_ = StructuredLoss(structure, loss)
         self._learner_ = learner
         self._scaling_ = params["feature_scaling"]

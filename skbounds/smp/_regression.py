@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._magnitude import check_magnitude
-from skbounds._sklearn_compat import Integral, Real, check_sample_weight
+from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
@@ -24,10 +23,13 @@ from skbounds.smp._gaussian import (
     ridge_law,
 )
 from skbounds.smp._grid import check_grid
+from skbounds.smp._laws import PredictiveLaws
 from skbounds.smp._ridge_loo import leave_one_out_figures, sigma_floor
 
 
-class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
+class BaseSMPRegressor(
+    ExcessStatements, PredictiveLaws, RegressorMixin, SkboundsEstimator
+):
     """Choice of penalty and noise scale, and all predictions from the law's terms.
 
     Subclasses implement ``_terms(X)``: fitted values (m, n_outputs), h, q (m,) and s
@@ -148,10 +150,6 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
     def _is_joint(self):
         return self._params_["sigma"] == "joint"
 
-    def _output(self, values):
-        """Drop the axis of outputs (the last) where y was 1-d."""
-        return values[..., 0] if self._single_output_ else values
-
     def predict(self, X, return_std=False):
         """Predict the mean of the predictive law.
 
@@ -179,191 +177,66 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
                     "sigma='joint' has no standard deviation: the variance of the "
                     "scale-free law is infinite. Use predict_quantiles."
                 )
-            return self._output(self._joint_law(X)[0])
+            return self._by_output(self._joint_law(X)[0])
         mean, std, _ = self._normal_law(X)
         if return_std:
-            return self._output(mean), self._output(std)
-        return self._output(mean)
+            return self._by_output(mean), self._by_output(std)
+        return self._by_output(mean)
 
-    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
-        """Predict quantiles of the predictive law.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict.
-
-        quantiles : float or array-like of shape (n_quantiles,), \
-                default=(0.05, 0.5, 0.95)
-            Probabilities, strictly between 0 and 1.
-
-        Returns
-        -------
-        y_quantiles : ndarray of shape (n_samples, n_quantiles) or \
-                (n_samples, n_quantiles, n_outputs)
-            Quantiles.
-        """
-        check_is_fitted(self)
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(
-                f"quantiles must lie strictly between 0 and 1; got {quantiles!r}."
-            )
+    def _quantiles_of(self, X, levels):
         if not self._is_joint:
             mean, std, _ = self._normal_law(X)
-            result = mean[:, None, :] + std[:, None, :] * ndtri(levels)[:, None]
-            return self._output(result)
+            return mean[:, None, :] + std[:, None, :] * ndtri(levels)[:, None]
         fitted, h, law = self._joint_law(X)
-        result = np.stack(
-            [
-                fitted[:, [j]] + joint_quantiles(levels, h, rss, **law)
-                for j, rss in enumerate(self._law_["rss"])
-            ],
-            axis=2,
-        )
-        return self._output(result)
+        columns = [
+            fitted[:, [j]] + joint_quantiles(levels, h, rss, **law)
+            for j, rss in enumerate(self._law_["rss"])
+        ]
+        return np.stack(columns, axis=2)
 
-    def predict_interval(self, X, level=0.9):
-        """Predict central intervals.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict.
-
-        level : float, default=0.9
-            Probability of the interval, in (0, 1).
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
-            Quantiles at ``(1 - level) / 2`` and ``(1 + level) / 2``.
-        """
-        tail = 0.5 * (1.0 - check_level(level))
-        return self.predict_quantiles(X, (tail, 1.0 - tail))
-
-    def cdf(self, X, y):
-        """Compute the predictive distribution function at observed targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        probability : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Uniform over [0, 1] where the law is right.
-        """
-        check_is_fitted(self)
-        y = self._check_targets(X, y)
+    def _cdf_of(self, X, y):
         if self._is_joint:
             fitted, h, law = self._joint_law(X)
             columns = [
                 joint_cdf(y[:, j] - fitted[:, j], h, rss, **law)
                 for j, rss in enumerate(self._law_["rss"])
             ]
-            return self._output(np.stack(columns, axis=1))
+            return np.stack(columns, axis=1)
         mean, std, _ = self._normal_law(X)
-        return self._output(ndtr((y - mean) / std))
+        return ndtr((y - mean) / std)
 
-    def sample(self, X, n_samples=1, random_state=None):
-        """Draw targets from the predictive laws.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        n_samples : int, default=1
-            Draws per row.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of the draws.
-
-        Returns
-        -------
-        y_drawn : ndarray of shape (n_rows, n_samples) or \
-                (n_rows, n_samples, n_outputs)
-            Draws, independent over outputs.
-        """
-        check_is_fitted(self)
-        rng = make_generator(random_state)
-        n_samples = check_draws(n_samples)
+    def _draws_of(self, X, size, rng):
         if self._is_joint:
             fitted, h, law = self._joint_law(X)
             columns = [
-                fitted[:, [j]] + joint_sample(h, rss, **law, size=n_samples, rng=rng)
+                fitted[:, [j]] + joint_sample(h, rss, **law, size=size, rng=rng)
                 for j, rss in enumerate(self._law_["rss"])
             ]
-            return self._output(np.stack(columns, axis=2))
+            return np.stack(columns, axis=2)
         mean, std, _ = self._normal_law(X)
-        z = rng.standard_normal((len(mean), n_samples, mean.shape[1]))
-        return self._output(mean[:, None] + std[:, None] * z)
+        z = rng.standard_normal((len(mean), size, mean.shape[1]))
+        return mean[:, None] + std[:, None] * z
 
-    def crps(self, X, y):
-        """Compute the continuous ranked probability score of the predictive laws.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In units of y, smaller is better; infinite with ``sigma='joint'``, whose law
-            has no mean.
-        """
-        check_is_fitted(self)
-        y = self._check_targets(X, y)
+    def _crps_of(self, X, y):
         if self._is_joint:
-            return self._output(np.full(y.shape, np.inf))
+            return np.full(y.shape, np.inf)
         mean, std, _ = self._normal_law(X)
         z = (y - mean) / std
         density = np.exp(normal_log_density(z, 1.0))
         score = z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)
-        return self._output(std * score)
+        return std * score
 
-    def _check_targets(self, X, y):
-        """Return targets (n_samples, n_outputs)."""
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        expected = 1 if self._single_output_ else len(self.sigma_)
-        return reshape_targets(X, y, expected)
+    @property
+    def _n_outputs(self):
+        return len(self.sigma_)
 
-    def log_density(self, X, y):
-        """Compute the log predictive density at observed targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-            Log density in nats per row, summed over the outputs.
-        """
-        check_is_fitted(self)
-        y = self._check_targets(X, y)
+    def _log_density_of(self, X, y):
         if self._is_joint:
             fitted, h, law = self._joint_law(X)
-            density = joint_log_density
-            terms = (h[:, None], self._law_["rss"])
-        else:
-            fitted, std, _ = self._normal_law(X)
-        if self._is_joint:
-            return density(y - fitted, *terms, **law).sum(axis=1)
-        return normal_log_density((y - fitted) / std, std).sum(axis=1)
+            terms = h[:, None], self._law_["rss"]
+            return joint_log_density(y - fitted, *terms, **law)
+        mean, std, _ = self._normal_law(X)
+        return normal_log_density((y - mean) / std, std)
 
     def log_normalizer(self, X):
         """Compute ``log Z``, the label-free measure of a row's uncertainty.
@@ -435,42 +308,6 @@ class BaseSMPRegressor(ExcessStatements, RegressorMixin, SkboundsEstimator):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
-
-
-def check_level(level):
-    """Return the probability of an interval."""
-    if not (isinstance(level, Real) and 0.0 < level < 1.0):
-        raise ValueError(f"level must lie in (0, 1); got {level!r}.")
-    return float(level)
-
-
-def check_draws(n_samples):
-    """Return a number of draws."""
-    if not (isinstance(n_samples, Integral) and n_samples >= 1):
-        raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-    return int(n_samples)
-
-
-def make_generator(random_state):
-    """Return a generator of NumPy's new kind."""
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return np.random.default_rng(seed)
-
-
-def reshape_targets(X, y, n_outputs):
-    """Return targets as a matrix that goes with the rows and the fit."""
-    y = y.reshape(len(y), -1)
-    if y.shape[1] != n_outputs:
-        raise ValueError(
-            f"y has {y.shape[1]} outputs, but the estimator was fitted with "
-            f"{n_outputs}."
-        )
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows != len(y):
-        raise ValueError(
-            f"X and y have different numbers of rows: {n_rows} and {len(y)}."
-        )
-    return y
 
 
 def log_density_score(estimator, X, y):

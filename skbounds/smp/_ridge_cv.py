@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
@@ -23,13 +22,8 @@ from skbounds._sklearn_compat import (
 from skbounds.smp import _student
 from skbounds.smp._design import Design
 from skbounds.smp._grid import check_grid, feature_scale
+from skbounds.smp._laws import PredictiveLaws
 from skbounds.smp._pool import pool_leave_one_out_loss, pool_weights
-from skbounds.smp._regression import (
-    check_draws,
-    check_level,
-    make_generator,
-    reshape_targets,
-)
 from skbounds.smp._ridge import RidgeSMP
 from skbounds.smp._ridge_loo import sigma_floor
 
@@ -41,7 +35,7 @@ TAILS = (4.0, 8.0)
 _LEAST = 0.05
 
 
-class RidgeSMPCV(RegressorMixin, SkboundsEstimator):
+class RidgeSMPCV(PredictiveLaws, RegressorMixin, SkboundsEstimator):
     r"""Linear regression with predictive laws pooled by leave-one-out.
 
     Nothing to tune: the predictive law of a row is a mixture of Student laws,
@@ -304,10 +298,6 @@ class RidgeSMPCV(RegressorMixin, SkboundsEstimator):
         """Drop the first axis, of outputs, where y was 1-d."""
         return values[0] if self._single_output_ else values
 
-    def _last(self, values):
-        """Drop the last axis, of outputs, where y was 1-d."""
-        return values[..., 0] if self._single_output_ else values
-
     def _inverse(self, alpha):
         e = self._law_["e"] + alpha
         return 1.0 / np.where(e > 0.0, e, np.inf)
@@ -397,154 +387,39 @@ class RidgeSMPCV(RegressorMixin, SkboundsEstimator):
         X = self._check_rows(X)
         mean = self._map(lambda location, scale, freedom, w: location @ w, X)
         if not return_std:
-            return self._last(mean)
+            return self._by_output(mean)
         variance = self._map(_student.mixture_variance, X)
         if np.isinf(variance).any():
             raise ValueError(
                 "The predictive law has no standard deviation: a component has at most "
                 "two degrees of freedom. Use predict_quantiles or predict_interval."
             )
-        return self._last(mean), self._last(np.sqrt(variance))
+        return self._by_output(mean), self._by_output(np.sqrt(variance))
 
-    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
-        """Predict quantiles of the predictive law.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict.
-
-        quantiles : float or array-like of shape (n_quantiles,), \
-                default=(0.05, 0.5, 0.95)
-            Probabilities, strictly between 0 and 1.
-
-        Returns
-        -------
-        y_quantiles : ndarray of shape (n_samples, n_quantiles) or \
-                (n_samples, n_quantiles, n_outputs)
-            Quantiles.
-        """
+    def _quantiles_of(self, X, levels):
         X = self._check_rows(X)
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(
-                f"quantiles must lie strictly between 0 and 1; got {quantiles!r}."
-            )
-        result = self._map(
-            lambda *law: _student.mixture_quantiles(levels, *law), X
-        )  # fmt: skip
-        return self._last(result)
+        return self._map(lambda *law: _student.mixture_quantiles(levels, *law), X)
 
-    def predict_interval(self, X, level=0.9):
-        """Predict central intervals.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict.
-
-        level : float, default=0.9
-            Probability of the interval, in (0, 1).
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
-            Quantiles at ``(1 - level) / 2`` and ``(1 + level) / 2``.
-        """
-        tail = 0.5 * (1.0 - check_level(level))
-        return self.predict_quantiles(X, (tail, 1.0 - tail))
-
-    def log_density(self, X, y):
-        """Compute the log predictive density at observed targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-            Log density in nats per row, summed over the outputs.
-        """
-        X, y = self._check_rows(X), self._check_targets(X, y)
-
+    def _log_density_of(self, X, y):
         def density(target, location, scale, freedom, weight):
             laws = (location, scale, freedom, np.log(weight))
             return _student.mixture_log_density(target, *laws)
 
-        return self._map(density, X, y).sum(axis=-1)
+        return self._map(density, self._check_rows(X), y)
 
-    def cdf(self, X, y):
-        """Compute the predictive distribution function at observed targets.
+    def _cdf_of(self, X, y):
+        return self._map(_student.mixture_cdf, self._check_rows(X), y)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+    def _crps_of(self, X, y):
+        return self._map(_student.mixture_crps, self._check_rows(X), y)
 
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
+    def _draws_of(self, X, size, rng):
+        X = self._check_rows(X)
+        return self._map(lambda *law: _student.mixture_sample(*law, size, rng), X)
 
-        Returns
-        -------
-        probability : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Uniform over [0, 1] where the law is right.
-        """
-        X, y = self._check_rows(X), self._check_targets(X, y)
-        return self._last(self._map(_student.mixture_cdf, X, y))
-
-    def crps(self, X, y):
-        """Compute the continuous ranked probability score of the predictive laws.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In units of y, smaller is better; infinite where a component has no more
-            than (about) one degree of freedom.
-        """
-        X, y = self._check_rows(X), self._check_targets(X, y)
-        return self._last(self._map(_student.mixture_crps, X, y))
-
-    def sample(self, X, n_samples=1, random_state=None):
-        """Draw targets from the predictive laws.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        n_samples : int, default=1
-            Draws per row.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of the draws.
-
-        Returns
-        -------
-        y_drawn : ndarray of shape (n_rows, n_samples) or \
-                (n_rows, n_samples, n_outputs)
-            Draws, independent over outputs.
-        """
-        X, rng = self._check_rows(X), make_generator(random_state)
-        size = check_draws(n_samples)
-        drawn = self._map(lambda *law: _student.mixture_sample(*law, size, rng), X)
-        return self._last(drawn)
-
-    def _check_targets(self, X, y):
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        return reshape_targets(X, y, len(self._weights_))
+    @property
+    def _n_outputs(self):
+        return len(self._weights_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
