@@ -39,12 +39,13 @@ template <class T> void try_row(Stream<T> &s, index n, const Trial &trial) {
     } else {
         with_loss(loss, [&](auto kind) { try_single<kind.value>(s, n, trial.weight); });
     }
-    with_structure(STRUCTURE_OF[loss], [&](auto kind) {
-        using Polytope = typename PolytopeOf<kind.value>::type;
+    with_loss(loss, [&](auto kind) {
+        constexpr int structure = STRUCTURE_OF[kind.value];
+        using Polytope = typename PolytopeOf<structure>::type;
         decode<Polytope>(s.settings.decoding, s.u, size, trial.uniforms, trial.play,
                          s.n_targets, trial.means, s.memory);
         for (index k = 0; k < s.n_targets; ++k) trial.vertex[k] = trial.play[k];
-        if constexpr (kind.value != BIRKHOFF)
+        if constexpr (structure != BIRKHOFF)
             Polytope::nearest(s.u, size, trial.vertex, s.n_targets, s.memory);
     });
 }
