@@ -75,7 +75,7 @@ def logistic_bound(
         constant = np.exp(logarithm) if logarithm < 700.0 else np.inf
     if np.isfinite(constant):
         found.append(constant * dof / (n + 1.0))
-    return float(min(found) + 0.5 * lambda_ * norm_bound**2)
+    return float(min(found) + 0.5 * lambda_ * norm_bound * norm_bound)
 
 
 def ridge_bound(
@@ -96,4 +96,4 @@ def ridge_bound(
     v = radius2 / (lambda_ * (n + 1.0))
     constant = (1.0 + v) * np.log1p(v) / v if v > 0.0 else 1.0
     bound = min(constant * dof / (n + 1.0), leverage_bound)
-    return float(bound + 0.5 * lambda_ * norm_bound**2)
+    return float(bound + 0.5 * lambda_ * norm_bound * norm_bound)

@@ -30,13 +30,21 @@ def intercept_shift(log_odds, codes, weight) -> float:
         0 and 1, both there.
     weight : ndarray of shape (n,)
     """
-    ones = weight @ codes
+    ones, zeros = weight @ codes, weight @ (1 - codes)
+
+    def excess(b):
+        # Ones that are too many: without cancellation where one class is rare.
+        eta = log_odds + b
+        over = weight @ np.where(codes == 0, expit(eta), 0.0)
+        return float(over - weight @ np.where(codes == 1, expit(-eta), 0.0))
+
     # At these ends all probabilities are on one side of the rate.
-    rate = np.log(ones) - np.log(weight.sum() - ones)
-    ends = rate - log_odds.max(), rate - log_odds.min()
-    if ends[1] - ends[0] < 1e-12:
-        return float(ends[0])
-    return float(brentq(lambda b: weight @ expit(log_odds + b) - ones, *ends))
+    rate = np.log(ones) - np.log(zeros)
+    low, high = rate - log_odds.max() - 1e-6, rate - log_odds.min() + 1e-6
+    if not (excess(low) < 0.0 < excess(high)):
+        # Rounding of weights that differ by many orders decides.
+        return float(min((low, high), key=lambda b: abs(excess(b))))
+    return float(brentq(excess, low, high))
 
 
 def shifted_losses(log_odds, codes, weight, shift) -> np.ndarray:

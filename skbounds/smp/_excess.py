@@ -11,7 +11,7 @@ that the fit has seen.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -119,10 +119,10 @@ def logistic_excess(data, base: BaseFit, loss, log_normalizer) -> Excess:
         squared = residual**2 * h + 2.0 * residual * cross + pulled
         rest = np.maximum(1.0 - unit * curvature * h, _FLOOR)
         result.penalized, result.penalized_error = mean_and_error(
-            log_normalizer - 0.5 * squared / rest, weight
+            log_normalizer - 0.5 * unit * squared / rest, weight
         )
     best = maximum_likelihood(data, base.theta)
-    if best is None:
+    if best is None or not total > len(best.penalty):
         return result
     residual = best.proba[0] - codes
     curvature = best.proba[0] * (1.0 - best.proba[0])
@@ -133,9 +133,11 @@ def logistic_excess(data, base: BaseFit, loss, log_normalizer) -> Excess:
     rest = 1.0 - unit * curvature * h
     squared = residual**2 * h
     result.risk, result.risk_error = mean_and_error(
-        loss - own - 0.5 * squared / rest, weight
+        loss - own - 0.5 * unit * squared / rest, weight
     )
-    result.dimension_ratio = float(weight @ squared) / len(best.penalty)
+    # The trace of H^-1 H is the number of coefficients that the rows determine.
+    rank = float(weight @ (curvature * h))
+    result.dimension_ratio = float(weight @ (unit * squared)) / rank
     return result
 
 
@@ -155,8 +157,16 @@ def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
     theta = sample.g * inverse[:, None]
     squared_norm = np.sum(theta**2, axis=0)
     pulled = lambda_**2 * np.sum(theta**2 * inverse[:, None], axis=0)
-    n_coefficients = len(e) + sample.has_mean
-    determined = bool(total > n_coefficients and (e > 1e-11 * e.max(initial=0.0)).all())
+    # Least squares, in the directions that the rows have.
+    seen = e > sample.tolerance * e.max(initial=0.0)
+    n_coefficients = np.count_nonzero(seen) + sample.has_mean
+    determined = bool(total > n_coefficients > 0)
+    plain_sample = replace(
+        sample,
+        e=e[seen],
+        g=sample.g[seen],
+        rows=lambda rows: sample.rows(rows)[:, seen],
+    )
     penalized, plain = np.empty(len(weight)), np.empty(len(weight))
     ratio = 0.0
     for rows, z in sample.blocks():
@@ -168,12 +178,12 @@ def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
         cross = z @ (theta * inverse[:, None])
         squared = residual**2 * h[:, None] - 2.0 * residual * lambda_ * cross + pulled
         rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
-        terms = loss - own - 0.5 * squared / rest / sigma**2
+        terms = loss - own - 0.5 * unit * squared / rest / sigma**2
         penalized[rows] = terms.sum(axis=1)
         if determined:
-            _, _, residual, h = sample.leave_one_out(0.0, rows, z)
+            _, _, residual, h = plain_sample.leave_one_out(0.0, rows, z[:, seen])
             rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
-            squared = residual**2 * h[:, None] / sigma**2
+            squared = unit * residual**2 * h[:, None] / sigma**2
             terms = loss - 0.5 * (residual / sigma) ** 2 - 0.5 * squared / rest
             plain[rows] = terms.sum(axis=1)
             ratio += float(weight[rows] @ squared.sum(axis=1))
@@ -221,12 +231,15 @@ class ExcessStatements:
             ``log_normalizer_mean_`` plus the penalty of such a model (in nats): a
             leave-one-out estimate of what the expected log loss of the predictor
             exceeds that of any of these models by at most, for any law of the data
-            (Theorem 2). An expectation over training sets, not a quantile.
+            (Theorem 2), with a penalty that was fixed beforehand and weights of at
+            least 1. An expectation over training sets, not a quantile.
         """
         check_is_fitted(self)
         if not (isinstance(norm, Real) and 0.0 <= norm < np.inf):
             raise ValueError(f"norm must be a finite number >= 0; got {norm!r}.")
-        return float(self.log_normalizer_mean_ + self._penalty_of(float(norm)))
+        with np.errstate(over="ignore"):
+            penalty = self._penalty_of(np.float64(norm))
+        return float(self.log_normalizer_mean_ + penalty)
 
     @property
     def excess_risk_(self):

@@ -75,26 +75,44 @@ def assign_folds(codes, n_folds=N_FOLDS):
     return fold
 
 
-def fit_quickly(Z, codes, weight, penalty, n_classes, theta, tol=_FINAL_TOL):
-    """Return coefficients that nearly minimise the penalised log loss, by L-BFGS."""
+def fit_quickly(
+    Z, codes, weight, penalty, n_classes, theta, tol=_FINAL_TOL, max_iter=_MAX_STEPS
+):
+    """Return coefficients that nearly minimise the penalised log loss, by L-BFGS.
+
+    Also the steps taken, and whether they were enough. The last column is a constant;
+    where it has no penalty, sparse columns are centred without writing it out.
+    """
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
     shape = theta.shape
     transposed = Z.T.tocsr() if sparse.issparse(Z) else Z.T
+    centre = np.zeros(Z.shape[1])
+    if sparse.issparse(Z) and penalty[-1] == 0.0:
+        centre[:-1] = (np.asarray(Z.T @ weight).ravel() / weight.sum())[:-1]
+
+    def uncentred(theta):
+        moved = theta.copy()
+        moved[:, -1] -= theta @ centre
+        return moved
 
     def objective(flat):
         theta = flat.reshape(shape)
-        raw = raw_predictions(theta, Z, n_classes)
+        raw = raw_predictions(uncentred(theta), Z, n_classes)
         value = weight @ log_loss_per_sample(raw, onehot)
         residual = Q.T @ ((raw_to_proba(raw) - onehot) * weight)
-        gradient = np.asarray(transposed @ residual.T).T + penalty * theta
+        gradient = np.asarray(transposed @ residual.T).T
+        gradient -= np.outer(gradient[:, -1], centre)
+        gradient += penalty * theta
         return value + 0.5 * np.sum(penalty * theta**2), gradient.ravel()
 
-    options = {"gtol": tol, "maxiter": _MAX_STEPS}
+    start = theta.copy()
+    start[:, -1] += theta @ centre
+    options = {"gtol": tol, "maxiter": max_iter}
     found = minimize(
-        objective, theta.ravel(), jac=True, method="L-BFGS-B", options=options
+        objective, start.ravel(), jac=True, method="L-BFGS-B", options=options
     )
-    return found.x.reshape(shape), int(found.nit)
+    return uncentred(found.x.reshape(shape)), int(found.nit), bool(found.status != 1)
 
 
 def held_out_log_proba(Z, codes, weight, penalized, n_classes, Cs):
@@ -110,7 +128,7 @@ def held_out_log_proba(Z, codes, weight, penalized, n_classes, Cs):
         part = Z[~out], codes[~out], weight[~out]
         for index in np.argsort(Cs, kind="stable"):
             penalty = penalized / Cs[index]
-            theta, _ = fit_quickly(*part, penalty, n_classes, theta, _JUDGING_TOL)
+            theta = fit_quickly(*part, penalty, n_classes, theta, _JUDGING_TOL)[0]
             raw = raw_predictions(theta, Z[out], n_classes)
             labels = label_targets(n_classes)
             for code in range(n_classes):

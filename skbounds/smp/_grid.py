@@ -61,14 +61,35 @@ def feature_scale(X, weight: np.ndarray, *, centred: bool) -> float:
         return 1.0
     found = float(variance[varies].mean())
     # The same about medians, without the tenth of the rows that is furthest out.
-    far = X[:, varies]
-    if not sparse.issparse(far) and centred:
-        far = far - np.median(far, axis=0)
-    distance = row_norms(far, squared=True) / varies.sum()
+    distance = _squared_distances(X[:, varies], weight, centred) / varies.sum()
     order = np.argsort(distance, kind="stable")
-    inner = order[np.cumsum(weight[order]) <= _INNER * total]
-    if len(inner):
-        rest = float(weight[inner] @ distance[inner] / weight[inner].sum())
-        if 0.0 < rest < _RULED * found:
-            found = rest
+    # The row at the border counts with the part of its weight that is inside.
+    ends = np.minimum(np.cumsum(weight[order]), _INNER * total)
+    inside = np.diff(ends, prepend=0.0)
+    rest = float(inside @ distance[order] / (_INNER * total))
+    if 0.0 < rest < _RULED * found:
+        found = rest
     return largest * float(np.sqrt(found))
+
+
+def _squared_distances(X, weight, centred):
+    """Return squared distances of rows from the columns' medians, or from 0."""
+    squares = row_norms(X, squared=True)
+    if not centred:
+        return squares
+    n_samples, n_features = X.shape
+    medians = np.zeros(n_features)
+    columns = np.arange(n_features)
+    if sparse.issparse(X):
+        # Where most entries are zero, so is the median.
+        filled = np.asarray((X != 0).T @ weight).ravel()
+        columns = np.flatnonzero(filled >= 0.5 * weight.sum())
+    for j in columns:
+        values = X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
+        order = np.argsort(values, kind="stable")
+        half = np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())
+        medians[j] = values[order[min(int(half), n_samples - 1)]]
+    if sparse.issparse(X):
+        moved = squares - 2.0 * np.asarray(X @ medians).ravel() + medians @ medians
+        return np.maximum(moved, 0.0)
+    return row_norms(X - medians, squared=True)

@@ -123,7 +123,8 @@ class KernelRidgeSMP(BaseSMPRegressor):
         Noise scale.
 
     bound_valid_ : bool
-        Whether the conditions of :meth:`theory_bound` hold: sigma fixed beforehand.
+        Whether the conditions of :meth:`theory_bound` hold: sigma and penalty fixed
+        beforehand, no weights below 1.
 
     log_normalizer_mean_ : float
         Leave-one-out estimate (in nats, summed over outputs) of ``E log Z``: the

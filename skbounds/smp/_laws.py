@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Integral, Real
 
 
@@ -46,6 +47,7 @@ class PredictiveLaws(metaclass=ABCMeta):
         """Return targets (n_samples, n_outputs) that go with the rows and the fit."""
         check_is_fitted(self)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_magnitude(y, "y")
         y = y.reshape(len(y), -1)
         expected = 1 if self._single_output_ else self._n_outputs
         if y.shape[1] != expected:

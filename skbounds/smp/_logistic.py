@@ -146,8 +146,9 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         Newton steps of the fit to the training rows.
 
     bound_valid_ : bool
-        Whether the conditions of :meth:`theory_bound` hold: two classes, no unpenalised
-        intercept, ``virtual_weight=1``, no `class_weight`.
+        Whether the conditions of :meth:`theory_bound` hold: two classes, C fixed
+        beforehand, no unpenalised intercept, ``virtual_weight=1``, no `class_weight`,
+        no weights below 1.
 
     log_normalizer_mean_ : float
         Leave-one-out estimate of ``E log Z`` (in nats): the expected log loss at
@@ -375,6 +376,8 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             and (self.penalize_intercept or not self.fit_intercept)
             and self.virtual_weight == 1
             and self.class_weight is None
+            and self.C != "loo"
+            and weight.min() >= 1.0
         )
         return self
 

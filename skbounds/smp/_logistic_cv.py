@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, log_expit
+from sklearn.exceptions import ConvergenceWarning
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._sklearn_compat import (
@@ -134,7 +135,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         Accuracy of the log-odds of exact virtual fits.
 
     max_iter : int, default=100
-        Largest number of Newton steps of a fit.
+        Largest number of Newton steps of a fit, and a tenth of that of the steps of
+        L-BFGS with ``loo='folds'``.
 
     n_jobs : int, default=None
         Threads over blocks of predicted (or left-out) rows of exact virtual fits. None
@@ -164,14 +166,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         Weights of the candidates that do not look at the features; 0 without them.
 
     loo_log_loss_path_ : ndarray of shape (n_cs, n_weights)
-        Leave-one-out log loss (in nats) of each candidate.
+        Leave-one-out log loss (in nats) of each candidate, log-odds not shifted.
 
     loo_log_loss_ : float
         Leave-one-out log loss of the pool, each row scored by pool weights computed
         without it.
 
     C_ : float
-        Inverse penalty of the best candidate.
+        Inverse penalty of the best candidate that looks at the features.
 
     virtual_weight_ : float
         Virtual weight of the best candidate.
@@ -339,6 +341,9 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             design.intercept_penalized = self.penalize_intercept
         else:
             design = self._make_design(scaled, weight)
+        if self.penalize_intercept:
+            # Its penalty is that of the features in their own unit.
+            design.intercept /= scale
         design.scale = scale
         Z, penalized = design.transform(X), design.penalized()
 
@@ -374,7 +379,10 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self._nulls_ = np.array([null_proba(counts, added) for added in NULL_WEIGHTS])
         self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
         self.loo_log_loss_path_ = losses @ weight / weight.sum()
-        best, best_weight = np.unravel_index(np.argmin(self.loo_log_loss_path_), shape)
+        best = np.argmin(self.loo_log_loss_path_)
+        if self.aggregation == "best" and self.weights_.any():
+            best = np.argmax(self.weights_)
+        best, best_weight = np.unravel_index(best, shape)
         if folds:
             fits = self._refit(
                 Z, codes, weight, penalized, len(classes), Cs, self.weights_
@@ -462,7 +470,15 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             if not kept[index]:
                 continue
             penalty = penalized / Cs[index]
-            theta, steps = fit_quickly(Z, codes, weight, penalty, n_classes, theta)
+            theta, steps, done = fit_quickly(
+                Z, codes, weight, penalty, n_classes, theta, max_iter=10 * self.max_iter
+            )
+            if not done:
+                warn_user(
+                    f"L-BFGS did not converge in {steps} steps for C={Cs[index]:.3g} "
+                    "(in the features' unit); increase max_iter or scale the features.",
+                    ConvergenceWarning,
+                )
             fits[index] = BaseFit(n_classes, penalty, theta, np.zeros((0, 0)), steps)
             self._tell(Cs[index], steps, self.loo_log_loss_path_[index])
         return fits

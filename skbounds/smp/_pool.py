@@ -52,7 +52,8 @@ def pool_leave_one_out_loss(
         chosen = np.argmin(others, axis=0)
         pooled = losses[chosen, np.arange(losses.shape[1])]
     else:
-        weights = -learning_rate * others
+        # Sums of large weights have few digits to spare.
+        weights = -learning_rate * (others - others.min(axis=0))
         weights -= logsumexp(weights, axis=0)
         pooled = -logsumexp(weights - losses, axis=0)
     return float(pooled @ counts / counts.sum())

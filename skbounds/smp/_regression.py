@@ -88,7 +88,10 @@ class BaseSMPRegressor(
         self.leverage_bound_ = chosen.leverage_bound
         self.effective_dof_ = chosen.effective_dof
         self.bound_valid_ = bool(
-            isinstance(self.sigma, Real) and (alpha == 0 or not sample.has_mean)
+            isinstance(self.sigma, Real)
+            and self.alpha != "loo"
+            and (alpha == 0 or not sample.has_mean)
+            and sample.weight.min() >= 1.0
         )
         self._law_ = {
             "n": float(total),
@@ -110,8 +113,8 @@ class BaseSMPRegressor(
             )
         return None
 
-    def _warn_floor(self, y):
-        if self.sigma == "loo" and np.any(self.sigma_ <= sigma_floor(y)):
+    def _warn_floor(self, y, mean=0.0):
+        if self.sigma == "loo" and np.any(self.sigma_ <= sigma_floor(y, mean)):
             warn_user(
                 "The leave-one-out noise scale is zero to working precision (constant "
                 "or exactly fitted y); a small positive floor is used. Give sigma as a "
@@ -144,7 +147,7 @@ class BaseSMPRegressor(
     def _penalty_of(self, norm):
         if self._is_joint:
             return 0.0
-        return 0.5 * self.lambda_ * norm**2 / float(np.min(self.sigma_)) ** 2
+        return 0.5 * self.lambda_ * (norm / float(np.min(self.sigma_))) ** 2
 
     @property
     def _is_joint(self):

@@ -96,8 +96,8 @@ class RidgeSMP(BaseSMPRegressor):
         Noise scale. With ``sigma='joint'`` the residual scale, for information.
 
     bound_valid_ : bool
-        Whether the conditions of :meth:`theory_bound` hold: sigma fixed beforehand, and
-        ``alpha_ = 0`` or no unpenalised intercept.
+        Whether the conditions of :meth:`theory_bound` hold: sigma and penalty fixed
+        beforehand, ``alpha_ = 0`` or no unpenalised intercept, no weights below 1.
 
     log_normalizer_mean_ : float
         Leave-one-out estimate (in nats, summed over outputs) of ``E log Z``: the
@@ -278,6 +278,7 @@ class RidgeSMP(BaseSMPRegressor):
             y=y,
             weight=weight,
             has_mean=has_mean,
+            tolerance=_rank_tolerance(Z),
         )
         rank = int(np.sum(e > e.max(initial=0.0) * _rank_tolerance(Z)))
         if self.alpha == 0 and rank < n_features + (design.intercept != 0):
@@ -306,7 +307,7 @@ class RidgeSMP(BaseSMPRegressor):
         if self.sigma == "joint":
             self._set_joint(sample)
         else:
-            self._warn_floor(y)
+            self._warn_floor(y, y_mean)
         self.coef_ = coef[0] if self._single_output_ else coef
         self.intercept_ = float(intercept[0]) if self._single_output_ else intercept
         return self
@@ -317,7 +318,7 @@ class RidgeSMP(BaseSMPRegressor):
         for rows, z in sample.blocks():
             residual = sample.leave_one_out(0.0, rows, z)[2]
             rss += sample.weight[rows] @ residual**2
-        if np.any(rss <= total * sigma_floor(sample.y) ** 2):
+        if np.any(rss <= total * sigma_floor(sample.y, sample.mean) ** 2):
             raise ValueError(
                 "sigma='joint' needs residuals: y is constant or fitted exactly."
             )

@@ -41,6 +41,8 @@ class Spectral:
     weight : ndarray of shape (n,)
     has_mean : bool
         Whether there is an unpenalised intercept.
+    tolerance : float
+        Relative size of an entry of e that is taken for zero.
     """
 
     rows: Callable
@@ -50,6 +52,7 @@ class Spectral:
     y: np.ndarray
     weight: np.ndarray
     has_mean: bool
+    tolerance: float = _ROUNDING
 
     def blocks(self):
         """Yield slices of training rows and their coordinates, bounded in memory."""
@@ -110,10 +113,16 @@ class LeaveOneOutFigures:
     effective_dof: float
 
 
-def sigma_floor(y: np.ndarray) -> np.ndarray:
-    """Return the smallest noise scale that is ever estimated, per output."""
-    largest = np.abs(y).max(axis=0)
-    return 1e-8 * np.where(largest > 0.0, largest, 1.0)
+def sigma_floor(y: np.ndarray, mean=0.0) -> np.ndarray:
+    """Return the smallest noise scale that is ever estimated, per output.
+
+    Relative to distances from the mean, where an intercept takes that up; and not below
+    the rounding of the targets themselves.
+    """
+    largest = np.abs(y - mean).max(axis=0)
+    size = np.abs(y).max(axis=0)
+    floor = np.maximum(1e-8 * largest, 4.0 * np.finfo(float).eps * size)
+    return np.where(floor > 0.0, floor, 1e-8)
 
 
 def leave_one_out_figures(
@@ -161,7 +170,8 @@ def leave_one_out_figures(
         mean = {name: values[index] / total for name, values in sums.items()}
         scale = sigma
         if sigma is None:
-            scale = np.maximum(np.sqrt(mean["scores"]), sigma_floor(sample.y))
+            floor = sigma_floor(sample.y, sample.mean)
+            scale = np.maximum(np.sqrt(mean["scores"]), floor)
         constant = np.log(scale) + 0.5 * LOG_2PI
         loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss

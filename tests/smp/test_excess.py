@@ -66,7 +66,8 @@ def slow_excess(X, y, C, weight, *, free):
                 g = g + lambda_ * P @ at
             unit = min(weight[i], 1.0)
             rest = max(1.0 - unit * s[i] * h, 0.05)
-            squared = g @ inverse @ g
+            # A row of weight below 1 is one row, of which that part is known.
+            squared = unit * (g @ inverse @ g)
             if kind == "penalized":
                 terms[kind].append(log_normalizer[i] - 0.5 * squared / rest)
             else:
@@ -337,3 +338,56 @@ def test_the_dimension_ratio_tells_a_wrong_model():
     y = eta + rng.normal(size=3000) * (1.0 + 2.0 * (np.abs(X[:, 0]) > 1.5))
     ridge = RidgeSMP(1.0, sigma=1.0).fit(X, y)
     assert ridge.effective_dimension_ratio_ > 2.0
+
+
+def test_rows_that_are_known_in_part():
+    """Weights below 1: the estimate is that of the rows; no bound is claimed."""
+    X, y = make_rows(400, 5)
+    whole = SMPLogisticRegression(10.0, fit_intercept=False).fit(X, y)
+    assert whole.bound_valid_
+    for c in (0.5, 0.1):
+        part = SMPLogisticRegression(10.0 / c, fit_intercept=False)
+        part.fit(X, y, sample_weight=np.full(400, c))
+        assert part.excess_risk_ == pytest.approx(whole.excess_risk_, abs=3e-3)
+        assert not part.bound_valid_
+    ridge = RidgeSMP(1.0, sigma=1.0, fit_intercept=False)
+    assert ridge.fit(X, y).bound_valid_
+    assert not ridge.fit(X, y, sample_weight=np.full(400, 0.9)).bound_valid_
+    few = SMPLogisticRegression().fit(X, y, sample_weight=np.full(400, 1 / 400))
+    assert np.isnan(few.excess_risk_)
+
+
+def test_a_penalty_that_the_labels_chose_is_not_valid():
+    X, y = make_rows(60, 2)
+    for model in (
+        SMPLogisticRegression("loo", fit_intercept=False),
+        RidgeSMP("loo", sigma=1.0, fit_intercept=False),
+    ):
+        assert not model.fit(X, y).bound_valid_
+
+
+def test_redundant_columns_and_units_change_nothing():
+    X, y = make_rows(300, 3)
+    t = X @ [1.0, 2.0, 3.0] + np.random.default_rng(0).normal(size=300)
+    plain = SMPLogisticRegression().fit(X, y).effective_dimension_ratio_
+    for more in (np.hstack([X, X]), np.hstack([X, np.ones((300, 1))])):
+        found = SMPLogisticRegression().fit(more, y).effective_dimension_ratio_
+        assert found == pytest.approx(plain, rel=1e-4)
+    ridge = RidgeSMP(1e-6, sigma=1.0).fit(X, t)
+    units = RidgeSMP(1e-6, sigma=1.0).fit(X * [1.0, 1e6, 1.0], t)
+    assert units.excess_risk_ == pytest.approx(ridge.excess_risk_, abs=1e-4)
+    doubled = RidgeSMP(1e-6, sigma=1.0).fit(np.hstack([X, X]), t)
+    assert doubled.effective_dimension_ratio_ == pytest.approx(
+        ridge.effective_dimension_ratio_, rel=1e-4
+    )
+    linear = KernelRidgeSMP(1.0, sigma=1.0).fit(X, t)
+    primal = RidgeSMP(1.0, sigma=1.0, fit_intercept=False).fit(X, t)
+    assert linear.excess_risk_ == pytest.approx(primal.excess_risk_, abs=1e-8)
+
+
+def test_norms_without_end():
+    X, y = make_rows()
+    model = SMPLogisticRegression(fit_intercept=False).fit(X, y)
+    assert model.excess_risk_bound(1e200) == np.inf
+    with pytest.warns(UserWarning, match="vacuous"):
+        assert model.theory_bound(1e200) == np.inf

@@ -450,3 +450,78 @@ def test_rare_classes_and_noise():
     assert pool[1] < plain[1] + 0.001
     mean = {m: np.mean([v for k, v in losses if k == m]) for m in ("pool", "none")}
     assert mean["pool"] < mean["none"]
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 1e-10, 1e-12, 1e-20])
+def test_weights_of_very_different_size(ratio):
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(40, 2))
+        y = (np.arange(40) < 20).astype(int)
+        weight = np.where(y == 0, ratio, 1.0)
+        model = SMPLogisticRegressionCV().fit(X, y, sample_weight=weight)
+        assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_heavy_weights_keep_the_digits_of_the_loss():
+    X, codes, _, _ = make_problem(40, 2)
+    plain = SMPLogisticRegressionCV([1.0], calibrate="none", virtual_weights=[0, 1])
+    for scale in (1e13, 1e15):
+        model = SMPLogisticRegressionCV(
+            [1.0 / scale], calibrate="none", virtual_weights=[0, 1]
+        ).fit(X, codes, sample_weight=np.full(40, scale))
+        plain.fit(X, codes, sample_weight=np.full(40, 1e6))
+        assert 0.0 < model.loo_log_loss_ < 1.0
+        best = model.loo_log_loss_path_.min()
+        assert model.loo_log_loss_ == pytest.approx(best, rel=1e-6)
+
+
+def test_the_unit_with_outliers_counts_repetitions_and_is_that_of_sparse_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    X[:3] *= 30
+    count = rng.integers(1, 6, size=30)
+    repeated = feature_scale(
+        np.repeat(X, count, axis=0), np.ones(count.sum()), centred=True
+    )
+    assert feature_scale(X, count.astype(float), centred=True) == pytest.approx(
+        repeated
+    )
+    assert repeated < 0.5 * np.sqrt(np.average(X.var(axis=0)))
+    Z = rng.poisson(1.0, size=(60, 8)).astype(float)
+    Z[:4] *= 60
+    Z[:, 1:] += 5
+    weight = np.ones(60)
+    dense = feature_scale(Z, weight, centred=True)
+    assert feature_scale(sparse.csr_array(Z), weight, centred=True) == pytest.approx(
+        dense
+    )
+
+
+def test_the_penalty_of_a_penalised_intercept_is_that_of_C():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) * 10 + 30
+    y = (X[:, 0] - 30 + 5 * rng.normal(size=80) > 0).astype(int)
+    options = {"penalize_intercept": True, "calibrate": "none"}
+    model = SMPLogisticRegressionCV(**options).fit(X, y)
+    plain = SMPLogisticRegression(model.C_, penalize_intercept=True).fit(X, y)
+    assert_allclose(model.intercept_, plain.intercept_, rtol=1e-6)
+    assert_allclose(model.coef_, plain.coef_, rtol=1e-6)
+    again = SMPLogisticRegressionCV(model.Cs_, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again.fit(X, y)
+    assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-7)
+
+
+def test_the_best_candidate_is_the_one_that_is_used():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 5))
+        y = (rng.random(50) < 0.3).astype(int)
+        y[:2] = 0, 1
+        model = SMPLogisticRegressionCV(5, aggregation="best").fit(X, y)
+        assert model.weights_.sum() + model.null_weights_.sum() == pytest.approx(1.0)
+        if model.weights_.any():
+            j, m = np.argwhere(model.weights_ > 0)[0]
+            assert model.C_ == model.Cs_[j]
+            assert model.virtual_weight_ == model.virtual_weights_[m]

@@ -1,6 +1,7 @@
 """RidgeSMPCV against refits; cdf, draws and scores of all regressors."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -278,7 +279,8 @@ def test_units_weights_outputs_and_wide_rows(container):
     _, parts = next(wide._laws(container(x)))
     for j, (_, scale, _, _) in enumerate(parts):
         positive = wide._weights_[j, 0] > 0
-        expected = (wide._scales_[j, 0] * (1 + h) ** np.array([[0.5], [1.0]]))[positive]
+        tau = wide._scales_[j, 0] * wide._law_["unit"][j]
+        expected = (tau * (1 + h) ** np.array([[0.5], [1.0]]))[positive]
         assert_allclose(scale[0], expected, rtol=1e-8)
 
 
@@ -335,3 +337,68 @@ def test_no_warning_of_numpy_at_the_edges():
         far = np.array([1e80, -1e80, 0, 0, 0, 0])
         assert np.isfinite(model.log_density(rows, far)).all()
         assert_allclose(model.cdf(rows, far)[:2], [1.0, 0.0])
+
+
+def test_targets_of_any_size_and_offset():
+    """Seconds since 1970, tiny and huge targets: the same laws in their units."""
+    X, y, rows = make_rows(80)
+    plain = RidgeSMPCV().fit(X, y).predict_interval(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for unit in (1e-200, 1e-100, 1e140):
+            other = RidgeSMPCV().fit(X, unit * y)
+            assert_allclose(other.predict_interval(rows), unit * plain, rtol=1e-6)
+        later = RidgeSMPCV().fit(X, 1.7e9 + y)
+        assert_allclose(later.predict_interval(rows) - 1.7e9, plain, atol=1e-3)
+        single = RidgeSMP("loo").fit(X, 1.7e9 + y)
+        assert single.sigma_[0] == pytest.approx(
+            RidgeSMP("loo").fit(X, y).sigma_[0], rel=1e-3
+        )
+    with pytest.raises(ValueError, match="y"):
+        later.crps(rows, np.full(6, 1e200))
+
+
+def test_draws_do_not_depend_on_the_memory_of_blocks():
+    import sklearn
+
+    X, y, rows = make_rows(30, outputs=2)
+    model = RidgeSMPCV().fit(X, y)
+    rows = np.repeat(rows, 50, axis=0)
+    drawn = model.sample(rows, 3, random_state=0)
+    with sklearn.config_context(working_memory=0.01):
+        again = model.sample(rows, 3, random_state=0)
+    assert_allclose(again, drawn, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("location", "scale", "freedom", "y"),
+    [
+        ([0.0, 100.0], [1.0, 1.0], [4.0, 8.0], 30.0),
+        ([0.0, 3.0], [1.0, 0.01], [4.0, 50.0], 3.0),
+        ([0.0, 0.0, 5.0], [1.0, 30.0, 2.0], [4.0, 2.5, 8.0], -2.0),
+    ],
+)
+def test_scores_of_mixtures_that_are_far_apart(location, scale, freedom, y):
+    weight = np.full(len(location), 1.0 / len(location))
+    law = (np.array([location]), np.array([scale]), np.array(freedom), weight)
+    rng = np.random.default_rng(0)
+
+    def cdf(value):
+        return float(_student.mixture_cdf(np.array([value]), *law)[0])
+
+    marks = sorted({*location, *(m + s * k for m, s in zip(location, scale, strict=True)
+                                 for k in (-8, -2, -0.5, 0.5, 2, 8)), y})  # fmt: skip
+    edges = [-np.inf, *marks, np.inf]
+    total = 0.0
+    for a, b in pairwise(edges):
+
+        def part(v, b=b):
+            return cdf(v) ** 2 if b <= y else (1 - cdf(v)) ** 2
+
+        total += integrate.quad(part, a, b, epsabs=1e-10, limit=200)[0]
+    found = _student.mixture_crps(np.array([y]), *law)[0]
+    assert found == pytest.approx(total, rel=1e-5)
+    uniforms = rng.random((2, 1, 4000))
+    drawn = _student.mixture_draws(*law, uniforms)[0]
+    p = np.array([cdf(value) for value in drawn])
+    assert stats.kstest(p, "uniform").pvalue > 1e-4
