@@ -160,12 +160,16 @@ class FenchelYoungOnline(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The next rows.
+            The next rows; for a stream of named features also a list of dicts from
+            names to values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
-        classes : array-like, default=None
+        classes : array-like or 'grow', default=None
             All classes that the stream may have; in the first call it defaults to the
-            labels in `y`, later calls may only repeat it.
+            labels in `y`, later calls may only repeat it. With 'grow', for the
+            classifier with the logistic loss, the stream begins with the first label
+            and the others join where they come; each adds the weight of the row that
+            brings it to the bounds.
         sample_weight : array-like of shape (n_samples,), default=None
             Importance of the rows: a row of weight 2 has a gradient, and losses in all
             accounts, of twice the size. Rows of weight 0 are left out.
@@ -192,7 +196,7 @@ class FenchelYoungOnline(
             The next rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
-        classes : array-like, default=None
+        classes : array-like or 'grow', default=None
             As in `partial_fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Importance of the rows: a row of weight 2 has a gradient, and losses in all

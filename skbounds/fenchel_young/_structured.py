@@ -946,7 +946,7 @@ class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
         weights = state["weights"][0]
         look = {
             "features": features, "columns": columns, "theta": theta, "fast": fast,
-            "weights": weights, "norms": norms,
+            "weights": weights,
         }  # fmt: skip
         if self._loss_.loss == "crf":
             look["total"], points = structure.log_partition(theta)

@@ -26,7 +26,8 @@ _FEW = 500
 # Rows that the spectrum of wide data is estimated from, at most.
 _SPECTRUM_ROWS = 3000
 # Largest entry of the gradient, of the sum of the losses: where folds judge, and at the
-# end. Smaller ones changed no log loss by more than 1e-4.
+# end. Smaller ones changed no log loss of a candidate that counts by more than 1e-4
+# (of those with far too little penalty, by .01).
 _JUDGING_TOL, _FINAL_TOL = 1e-1, 1e-2
 _MAX_STEPS = 100
 

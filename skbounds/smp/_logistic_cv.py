@@ -462,7 +462,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
     def _refit(self, Z, codes, weight, penalized, n_classes, Cs, weights):
         """Return fits to all rows of the penalties that count, and of the best."""
-        fits, theta = [None] * len(Cs), None
+        fits = [None] * len(Cs)
         kept = weights.any(axis=1)
         kept[np.argmin(self.loo_log_loss_path_[:, 0])] = True
         theta = np.zeros((contrasts(n_classes).shape[1], Z.shape[1]))

@@ -86,8 +86,8 @@ def mixture_variance(location, scale, freedom, weight):
 def mixture_crps(y, location, scale, freedom, weight):
     """Return continuous ranked probability scores ``E|Y - y| - E|Y - Y'| / 2``.
 
-    The first in closed form, the second by the double exponential rule for the integral
-    of F (1 - F); infinite where a component has no mean.
+    The first in closed form, the second by `mixture_spread`; infinite where a component
+    has no mean.
     """
     if (freedom <= _NO_MEAN).any():
         return np.full(len(y), np.inf)
