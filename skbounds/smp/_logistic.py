@@ -604,10 +604,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             self._warn_unconverged(fits.n_failed, fits.squared_norm.size)
             raw, squared_norm = fits.raw, fits.squared_norm
         else:
-            raw, squared_norm = one_step_leave_one_out(
-                base, codes, removed, added[:, None]
-            )
-            raw, squared_norm = raw[:, 0], squared_norm[:, 0]
+            raw, squared_norm = one_step_leave_one_out(base, codes, removed, added)
         scores = label_scores(raw) - 0.5 * lambda_ * squared_norm
         log_proba, log_normalizer = log_normalize(scores)
         loss = -log_proba[np.arange(len(codes)), codes]

@@ -10,18 +10,22 @@ with the leverage ``B`` of the row,
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+from scipy import linalg, sparse
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._core import smp as _core
-from skbounds.smp._base_fit import BaseFit, contrasts, step_length
-from skbounds.smp._tilts import label_targets
+from skbounds.smp._base_fit import BaseFit, contrasts
+from skbounds.smp._tilts import (
+    label_scores,
+    label_targets,
+    log_normalize,
+    virtual_tilts,
+)
 
-# Accuracy of the raw predictions that solve the one-step equation of K classes.
-_ROOT_TOL = 1e-11
-_MAX_CHORD_STEPS = 20
-_SLOW_CHORD = 0.3
-_MAX_NEWTON_STEPS = 100
+# Above this the inverse Hessian takes the place of its factor's inverse, unless too
+# much precision were lost.
+_MANY, _WELL_CONDITIONED = 15, 1e4
 
 
 def whitened_rows(base: BaseFit, features) -> np.ndarray:
@@ -34,6 +38,39 @@ def whitened_rows(base: BaseFit, features) -> np.ndarray:
     blocks = base.inv_factor.reshape(q * k, p)
     whitened = (features @ blocks.T).reshape(-1, q, k)
     return np.ascontiguousarray(whitened.transpose(0, 2, 1))
+
+
+def leverages(base: BaseFit, features) -> np.ndarray:
+    """Return the Gram matrices of ``whitened_rows``, without these, (n_rows, k, k)."""
+    q = len(base.inv_factor)
+    p = len(base.penalty)
+    k = q // p
+    diagonal = base.inv_factor.diagonal()
+    if k > _MANY and diagonal.max() < _WELL_CONDITIONED * diagonal.min():
+        # An entry at a time would go through memory k times.
+        inverse, _ = linalg.lapack.dlauum(base.inv_factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        result = np.empty((features.shape[0], k, k))
+        for a in range(k):
+            part = np.asarray(features @ inverse[a * p : (a + 1) * p])
+            part = part.reshape(-1, k, p)
+            if sparse.issparse(features):
+                rows = features.toarray()
+            else:
+                rows = features
+            result[:, a] = (part @ rows[:, :, None])[:, :, 0]
+        return result
+    # The factor is triangular: a block's rows before its own are zero.
+    parts = [
+        np.asarray(features @ base.inv_factor[b * p :, b * p : (b + 1) * p].T)
+        for b in range(k)
+    ]
+    result = np.empty((features.shape[0], k, k))
+    for a in range(k):
+        for b in range(a, k):
+            entry = np.einsum("nq,nq->n", parts[a][:, (b - a) * p :], parts[b])
+            result[:, a, b] = result[:, b, a] = entry
+    return result
 
 
 def gram(T: np.ndarray) -> np.ndarray:
@@ -63,122 +100,31 @@ def one_step_eta(
     return root
 
 
-def one_step_multiplier(
+def one_step_raw(
     raw: np.ndarray, leverage: np.ndarray, slope: np.ndarray, target: np.ndarray
 ) -> np.ndarray:
-    """Solve the one-step equation of K classes in reduced coordinates.
-
-    With ``raw = raw_0 + Q B u`` the unknown ``u`` minimises the strictly convex
-    ``u'Bu/2 + slope * logsumexp(raw) - <target, raw>``. All tilts of a row with the
-    same slope share the matrix of a chord iteration; where that does not contract,
-    damped Newton steps follow. Non-positive slopes take one Newton step.
+    """Solve the one-step equation of K classes.
 
     Parameters
     ----------
     raw : ndarray of shape (n_rows, K)
     leverage : ndarray of shape (n_rows, K - 1, K - 1)
     slope : ndarray of shape (n_rows, n_tilts)
+        Equal within every K tilts (one for each label), or all over. Best in ascending
+        order; negative ones take one Newton step.
     target : ndarray of shape (n_rows, n_tilts, K)
 
     Returns
     -------
-    u : ndarray of shape (n_rows, n_tilts, K - 1)
+    raw : ndarray of shape (n_rows, n_tilts, K)
     """
-    n_rows, _, n_classes = target.shape
-    Q = contrasts(n_classes)
-    proba = softmax(raw, axis=1)
-    curvature = reduced_curvature(proba, Q) @ leverage
-    slopes, group = np.unique(slope, axis=1, return_inverse=True)
-    identity = np.eye(Q.shape[1])
-    chord = np.linalg.inv(identity + slopes[:, :, None, None] * curvature[:, None])
-    spread = leverage @ Q.T
-    reduced_target = target @ Q
-
-    def chord_step(rows, gradient):
-        step = np.empty_like(gradient)
-        for index in range(slopes.shape[1]):
-            mine = group == index
-            transposed = chord[rows, index].transpose(0, 2, 1)
-            step[:, mine] = gradient[:, mine] @ transposed
-        return step
-
-    residual = reduced_target - slope[:, :, None] * (proba @ Q)[:, None, :]
-    u = chord_step(slice(None), residual)
-    settled = slope <= 0.0
-    slow = np.zeros(slope.shape, dtype=bool)
-    previous = np.full(slope.shape, np.inf)
-    rows = np.arange(n_rows)
-    for _ in range(_MAX_CHORD_STEPS):
-        rows = rows[~np.all((settled | slow)[rows], axis=1)]
-        if len(rows) == 0:
-            break
-        own = raw[rows, None, :] + u[rows] @ spread[rows]
-        gradient = u[rows] - reduced_target[rows]
-        gradient += slope[rows][:, :, None] * (softmax(own, axis=2) @ Q)
-        step = chord_step(rows, gradient)
-        size = np.abs(step @ spread[rows]).max(axis=2)
-        step[slope[rows] <= 0.0] = 0.0
-        u[rows] -= step
-        settled[rows] |= size <= _ROOT_TOL
-        slow[rows] |= size > _SLOW_CHORD * previous[rows]
-        previous[rows] = size
-    row, tilt = np.nonzero(~settled)
-    if len(row):
-        u[row, tilt] = _newton_multiplier(
-            raw[row],
-            leverage[row],
-            slope[row, tilt],
-            target[row, tilt],
-            u[row, tilt],
-            Q,
-        )
-    return u
-
-
-def _newton_multiplier(raw, leverage, slope, target, start, Q):
-    """Finish problems (b,) by damped Newton steps, from ``start`` where it is good."""
-    identity = np.eye(Q.shape[1])
-    active = np.arange(len(raw))
-
-    def objective(index, u, own):
-        quadratic = 0.5 * np.einsum("bk,bkl,bl->b", u, leverage[index], u)
-        tilt = np.sum(target[index] * own, axis=1)
-        return quadratic + slope[index] * logsumexp(own, axis=1) - tilt
-
-    own = raw + (leverage @ start[:, :, None])[:, :, 0] @ Q.T
-    better = objective(active, start, own) < objective(active, 0.0 * start, raw)
-    u = np.where(better[:, None], start, 0.0)
-    for _ in range(_MAX_NEWTON_STEPS):
-        B, a = leverage[active], slope[active]
-        own = raw[active] + (B @ u[active][:, :, None])[:, :, 0] @ Q.T
-        proba = softmax(own, axis=1)
-        gradient = u[active] + (a[:, None] * proba - target[active]) @ Q
-        system = identity + a[:, None, None] * (reduced_curvature(proba, Q) @ B)
-        step = -np.linalg.solve(system, gradient[:, :, None])
-        change = (Q @ (B @ step))[:, :, 0]
-        step = step[:, :, 0]
-        descent = np.einsum("bk,bkl,bl->b", gradient, B, step)
-        safe = step_length(change[:, :, None], axis=(1, 2))
-        length = np.ones(len(active))
-        searching = np.flatnonzero(safe < 1.0)
-        value = objective(active[searching], u[active[searching]], own[searching])
-        while len(searching):
-            t = length[searching, None]
-            trial = objective(
-                active[searching],
-                u[active[searching]] + t * step[searching],
-                own[searching] + t * change[searching],
-            )
-            poor = ~(trial <= value + 1e-4 * t[:, 0] * descent[searching])
-            poor &= length[searching] > safe[searching]
-            searching, value = searching[poor], value[poor]
-            length[searching] = np.maximum(length[searching] / 4.0, safe[searching])
-        u[active] += length[:, None] * step
-        scale = 1.0 + np.abs(own).max(axis=1)
-        active = active[np.abs(change).max(axis=1) > _ROOT_TOL * scale]
-        if len(active) == 0:
-            break
-    return u
+    # Those with one slope are solved together.
+    same = np.all(slope == slope[:, :1])
+    slope = slope[:, :1] if same else slope[:, :: target.shape[2]]
+    solution = np.empty(target.shape)
+    arrays = map(np.ascontiguousarray, (raw, leverage, slope, target))
+    _core.softmax_roots(*arrays, contrasts(target.shape[2]), solution)
+    return solution
 
 
 def one_step_fits(
@@ -201,24 +147,22 @@ def one_step_fits(
     raw = np.empty(target.shape)
     squared_norm = np.empty(slope.shape) if need_norm else None
     for rows in row_blocks(len(target), _rows_per_block(base)):
-        T = whitened_rows(base, features[rows])
-        own = base.raw(features[rows]).T
-        raw[rows], u = _solve_quadratic(
-            own, gram(T), slope[rows], target[rows], base.n_classes
+        block = features[rows]
+        if need_norm:
+            T = whitened_rows(base, block)
+        B = gram(T) if need_norm else leverages(base, block)
+        raw[rows] = _solve_quadratic(
+            base.raw(block).T, B, slope[rows], target[rows], base.n_classes
         )
         if need_norm:
+            u = one_step_multiplier(raw[rows], slope[rows], target[rows])
             squared_norm[rows] = _squared_norm(base, T, u)
     return raw, squared_norm
 
 
 def one_step_leave_one_out(
-    base: BaseFit,
-    codes: np.ndarray,
-    removed: np.ndarray,
-    added: np.ndarray,
-    *,
-    need_norm: bool = True,
-) -> tuple[np.ndarray, np.ndarray | None]:
+    base: BaseFit, codes: np.ndarray, removed: np.ndarray, added: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Take each training row out by one Newton step, then add virtual labels.
 
     Parameters
@@ -228,43 +172,84 @@ def one_step_leave_one_out(
         Labels.
     removed : ndarray of shape (n_samples,)
         Amount of the row's observation that is left out, at most its weight.
-    added : ndarray of shape (n_samples, n_weights)
+    added : ndarray of shape (n_samples,)
         Weights of the virtual observations.
 
     Returns
     -------
-    raw : ndarray of shape (n_samples, n_weights, L, 1 or K)
-    squared_norm : ndarray of shape (n_samples, n_weights, L) or None
+    raw : ndarray of shape (n_samples, L, 1 or K)
+    squared_norm : ndarray of shape (n_samples, L)
     """
     targets = label_targets(base.n_classes)
     Q = contrasts(base.n_classes)
-    n_samples, n_labels, n_weights = len(codes), len(targets), added.shape[1]
-    raw = np.empty((n_samples, n_weights * n_labels, targets.shape[1]))
-    squared_norm = np.empty(raw.shape[:2]) if need_norm else None
-    identity = np.eye(Q.shape[1])
-    for rows in row_blocks(n_samples, _rows_per_block(base)):
-        T = whitened_rows(base, base.Z[rows])
+    raw = np.empty((len(codes), *targets.shape))
+    squared_norm = np.empty(raw.shape[:2])
+    for rows in row_blocks(len(codes), _rows_per_block(base)):
+        block, amount, own = base.Z[rows], removed[rows], targets[codes[rows]]
+        T, proba = whitened_rows(base, block), base.proba[:, rows].T
         B = gram(T)
-        proba = base.proba[:, rows].T
-        amount = removed[rows][:, None, None]
-        S = reduced_curvature(proba, Q)
-        # (I - u B S)^{-1}; weights keep u S B below the identity.
-        downdate = np.linalg.inv(identity - amount * (B @ S))
-        residual = (amount[:, :, 0] * (proba - targets[codes[rows]])) @ Q
-        B_less = downdate @ B
-        raw_less = base.raw(base.Z[rows]).T
-        raw_less = raw_less + (B_less @ residual[:, :, None])[:, :, 0] @ Q.T
-        w = np.repeat(added[rows], n_labels, axis=1)
-        target = w[:, :, None] * np.tile(targets, (n_weights, 1))
-        raw[rows], u = _solve_quadratic(raw_less, B_less, w, target, base.n_classes)
-        if need_norm:
-            total = (u + residual[:, None, :]) @ downdate
-            squared_norm[rows] = _squared_norm(base, T, total)
-    shape = (n_samples, n_weights, n_labels)
-    return (
-        raw.reshape(*shape, -1),
-        squared_norm.reshape(shape) if need_norm else None,
-    )
+        system = np.eye(Q.shape[1]) - amount[:, None, None] * (
+            reduced_curvature(proba, Q) @ B
+        )
+        less, raw_less = _without(base.raw(block).T, B, amount, codes[rows])
+        slope = np.repeat(added[rows][:, None], len(targets), axis=1)
+        target = slope[:, :, None] * targets
+        raw[rows] = _solve_quadratic(raw_less, less, slope, target, base.n_classes)
+        u = one_step_multiplier(raw[rows], slope, target)
+        u = u + ((amount[:, None] * (proba - own)) @ Q)[:, None]
+        # Through the Hessian without the row.
+        total = np.linalg.solve(system[:, None], u[..., None])[..., 0]
+        squared_norm[rows] = _squared_norm(base, T, total)
+    return raw, squared_norm
+
+
+def one_step_leave_one_out_log_proba(
+    base: BaseFit, codes: np.ndarray, removed: np.ndarray, virtual_weights: np.ndarray
+) -> np.ndarray:
+    """Return log probabilities by the same, without penalty factors.
+
+    Parameters
+    ----------
+    base, codes, removed
+        As above.
+    virtual_weights : ndarray of shape (n_weights,)
+
+    Returns
+    -------
+    log_proba : ndarray of shape (n_samples, n_weights, L)
+    """
+    n_classes = base.n_classes
+    result = np.empty((len(codes), len(virtual_weights), n_classes))
+    positive = virtual_weights > 0
+    for rows in row_blocks(len(codes), _rows_per_block(base)):
+        block = base.Z[rows]
+        less, raw = _without(
+            base.raw(block).T, leverages(base, block), removed[rows], codes[rows]
+        )
+        plain = np.hstack([-raw, raw]) if n_classes == 2 else raw
+        plain = log_expit(plain) if n_classes == 2 else log_softmax(plain, axis=1)
+        result[rows, ~positive] = plain[:, None]
+        if not positive.any():
+            continue
+        slope, target = virtual_tilts(len(raw), virtual_weights[positive], n_classes)
+        raw = _solve_quadratic(raw, less, slope, target, n_classes)
+        raw = raw.reshape(len(raw), -1, n_classes, target.shape[2])
+        result[rows, positive] = log_normalize(label_scores(raw))[0]
+    return result
+
+
+def _without(raw, leverage, removed, codes):
+    """Return leverages and raw predictions one Newton step without the rows."""
+    if leverage.shape[1] > 1:
+        raw = np.ascontiguousarray(raw)
+        Q = contrasts(raw.shape[1])
+        _core.softmax_downdates(raw, leverage, removed, codes, Q)
+        return leverage, raw
+    proba, removed = expit(raw), removed[:, None]
+    # Weights keep the product below one.
+    curvature = removed * proba * (1.0 - proba)
+    less = leverage / (1.0 - curvature * leverage[:, 0])[:, :, None]
+    return less, raw + less[:, 0] * removed * (proba - codes[:, None])
 
 
 def _rows_per_block(base: BaseFit) -> int:
@@ -283,12 +268,19 @@ def reduced_curvature(proba: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def _solve_quadratic(raw, leverage, slope, target, n_classes):
-    """Solve the one-step equation for tilts (m, t); return raw and the multiplier u."""
+    """Solve the one-step equation for tilts (m, t); return raw predictions."""
     if n_classes == 2:
-        eta = one_step_eta(raw[:, 0], leverage[:, 0, 0], slope, target[:, :, 0])
-        return eta[:, :, None], (target[:, :, 0] - slope * expit(eta))[:, :, None]
-    u = one_step_multiplier(raw, leverage, slope, target)
-    return raw[:, None, :] + u @ (leverage @ contrasts(n_classes).T), u
+        return one_step_eta(raw[:, 0], leverage[:, 0, 0], slope, target[:, :, 0])[
+            :, :, None
+        ]
+    return one_step_raw(raw, leverage, slope, target)
+
+
+def one_step_multiplier(raw, slope, target):
+    """Return what solutions (m, t, 1 or K) multiply their leverages with, (m, t, k)."""
+    Q = contrasts(2 if raw.shape[2] == 1 else raw.shape[2])
+    proba = expit(raw) if raw.shape[2] == 1 else softmax(raw, axis=2)
+    return (target - slope[:, :, None] * proba) @ Q
 
 
 def _squared_norm(base, T, u):

@@ -43,6 +43,7 @@ from skbounds.smp._one_step import (
     gram,
     one_step_eta,
     one_step_multiplier,
+    one_step_raw,
     reduced_curvature,
     whitened_rows,
 )
@@ -246,7 +247,8 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         )
         curvature = base.weight * base.proba[0] * (1.0 - base.proba[0])
     else:
-        u = one_step_multiplier(raw_rows, leverage_rows, slope, target)
+        first = one_step_raw(raw_rows, leverage_rows, slope, target)
+        u = one_step_multiplier(first, slope, target)
         delta = (u @ T_rows).reshape(n_problems, -1)
     slope, target = slope.ravel(), target.reshape(-1, n_raw)
 
@@ -282,8 +284,10 @@ def _solve_block(base, features, slope, target, tol, max_iter):
         # first step has no ratio yet; as the log losses are quasi self-concordant, the
         # frozen Hessian is right up to the factor exp(r), r the largest change of a
         # raw prediction (or of a difference of two).
+        # The same at the row itself, whose curvature the step takes where it begins.
         factor = 1.0 if n_raw == 1 else 2.0
-        bound = np.expm1(np.minimum(factor * largest, 1.0))
+        own_change = np.abs((T @ step[:, :, None])[:, :, 0]).max(axis=1)
+        bound = np.expm1(np.minimum(factor * np.maximum(largest, own_change), 1.0))
         rate = np.where(np.isfinite(previous), ratio, bound)
         remaining = rate / np.maximum(1.0 - rate, 0.1)
         done = usable & (size * np.minimum(remaining, 1.0) <= tol)

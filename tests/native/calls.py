@@ -167,6 +167,9 @@ def _pac_bayes(rng):
 def _smp(rng):
     n, K, m = 9, 3, 4
     p = rng.random(n)
+    A = rng.normal(size=(n, K - 1, K - 1))
+    leverage = A @ A.transpose(0, 2, 1)
+    contrasts = np.linalg.qr(np.eye(K)[:, 1:] - 1 / K)[0]
     return {
         "binary_increments": {
             "change": rng.normal(size=(m, n)),
@@ -197,6 +200,21 @@ def _smp(rng):
             "slope": rng.choice([1.0, -1.0], size=(n, 2)),
             "target": rng.random((n, 2)),
             "root": np.zeros((n, 2)),
+        },
+        "softmax_roots": {
+            "raw": rng.normal(size=(n, K)),
+            "leverage": leverage.copy(),
+            "slope": np.tile([0.3, 1.0, -0.2], (n, 1)),
+            "target": rng.random((n, 3, K)),
+            "contrasts": contrasts,
+            "solution": np.zeros((n, 3, K)),
+        },
+        "softmax_downdates": {
+            "raw": rng.normal(size=(n, K)),
+            "leverage": leverage / 4,
+            "removed": np.full(n, 0.5),
+            "codes": rng.integers(K, size=n),
+            "contrasts": contrasts,
         },
     }
 
@@ -331,7 +349,7 @@ WRITTEN = {
     "failed", "left", "right", "out", "u", "values", "residual", "vertices", "plays",
     "means", "mean", "square", "stamp", "clock", "beta", "v", "beta_seen", "outputs",
     "work", "settings", "change", "bend", "root", "matrix", "accepted", "leverage",
-    "lower", "upper", "arms", "counts", "sums",
+    "lower", "upper", "arms", "counts", "sums", "solution", "raw",
 }  # fmt: skip
 ONLY_READ = {
     ("hmm.subtract_largest", "values"),
@@ -339,6 +357,7 @@ ONLY_READ = {
     ("fenchel_young.nearest_rows", "u"), ("fenchel_young.decode_rows", "u"),
     ("pac_bayes.update_outputs", "beta"), ("smp.second_order_terms", "change"),
     ("smp.third_order_terms", "change"), ("smp.one_step_roots", "leverage"),
+    ("smp.softmax_roots", "leverage"), ("smp.softmax_roots", "raw"),
     ("sequential.radii", "counts"), ("sequential.decide", "means"),
     ("sequential.decide", "lower"), ("sequential.decide", "upper"),
     ("sequential.watch", "means"), ("sequential.watch", "counts"),

@@ -727,3 +727,16 @@ def test_rows_beyond_the_range_of_squares():
             warnings.simplefilter("ignore", ConvergenceWarning)
             proba = cls.fit(X, codes).predict_proba(1e300 * X[:4])
         assert np.all((proba >= 0) & (proba <= 1))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-20, 1e8, 1e16, 1e100, 1e140])
+@pytest.mark.parametrize("C", [1e10, 1e16, 1e18, 1e30, 1e100])
+def test_vanishing_penalties_reach_the_limit(unit, C):
+    """Separable rows without intercept: that of (44), the same in all units."""
+    X = np.array([[1.0, 0.0], [2.0, 1.0], [-1.0, 0.0], [-2.0, 1.0]])
+    T = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 5.0], [3.0, 0.1]])
+    with np.errstate(over="ignore"):
+        C = np.clip(C / unit / unit, 1e-300, 1e300)
+    model = SMPLogisticRegression(C=C, fit_intercept=False)
+    proba = model.fit(X * unit, [1, 1, 0, 0]).predict_proba(T * unit)[:, 1]
+    assert_allclose(proba, [0.5, 0.814845142526, 0.5, 0.787163789740], atol=2e-9)

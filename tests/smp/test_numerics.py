@@ -12,18 +12,28 @@ from skbounds._core.smp import (
     MAX_CHANGE,
     binary_increments,
     one_step_roots,
+    softmax_downdates,
     softmax_increments,
 )
 
+from skbounds.smp import _base_fit, _one_step
 from skbounds.smp._base_fit import (
+    contrasts,
     factorize,
     fit_base,
     log_loss_per_sample,
+    raw_predictions,
     reduced_hessian,
     step_length,
 )
 from skbounds.smp._design import make_design
-from skbounds.smp._one_step import one_step_multiplier
+from skbounds.smp._one_step import (
+    gram,
+    leverages,
+    one_step_multiplier,
+    one_step_raw,
+    whitened_rows,
+)
 from skbounds.smp._virtual import solve_virtual
 
 
@@ -107,21 +117,59 @@ def test_one_step_roots(eta, log_h, slope, label):
     assert root[0, 0] == pytest.approx(expected, abs=1e-10, rel=1e-10)
 
 
-def test_one_step_multiplier_solves_its_equation():
-    """Stationarity for K classes, small and huge leverages, mixed slopes."""
-    rng = np.random.default_rng(2)
-    from skbounds.smp._base_fit import contrasts
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.integers(3, 9),
+    log_h=st.floats(-8, 5),
+    spread=st.floats(0, 60),
+    rank=st.integers(0, 9),
+)
+def test_one_step_equations_of_several_classes(seed, n_classes, log_h, spread, rank):
+    """Stationarity, for leverages of any size and rank, and weights 0, .3 and 1."""
+    rng = np.random.default_rng(seed)
+    Q = contrasts(n_classes)
+    A = rng.normal(size=(4, n_classes - 1, min(rank, n_classes - 1)))
+    leverage = A @ A.transpose(0, 2, 1) * 10.0**log_h
+    raw = rng.normal(size=(4, n_classes)) * spread
+    slope = np.tile(np.repeat([0.0, 0.3, 1.0], n_classes), (4, 1))
+    target = slope[:, :, None] * np.tile(np.eye(n_classes), (3, 1))
+    own = one_step_raw(raw, leverage, slope, target)
+    u = one_step_multiplier(own, slope, target)
+    expected = raw[:, None] + u @ leverage @ Q.T
+    scale = 1.0 + np.abs(raw).max() + np.abs(leverage).max()
+    assert_allclose(own, expected, atol=1e-10 * scale)
+    # A tilt at a time: no start from another's solution, no neighbours.
+    for tilt in range(3 * n_classes):
+        one = slice(tilt, tilt + 1)
+        alone = one_step_raw(raw, leverage, slope[:, one], target[:, one])
+        assert_allclose(own[:, one], alone, atol=1e-10 * scale)
 
-    Q = contrasts(4)
-    A = rng.normal(size=(30, 3, 3))
-    leverage = A @ A.transpose(0, 2, 1) * 10.0 ** rng.uniform(-4, 3, size=(30, 1, 1))
-    raw = rng.normal(size=(30, 4)) * 3
-    slope = np.tile([0.0, 0.3, 1.0], (30, 1))
-    target = slope[:, :, None] * np.eye(4)[rng.integers(4, size=(30, 3))]
-    u = one_step_multiplier(raw, leverage, slope, target)
-    own = raw[:, None, :] + u @ leverage @ Q.T
-    expected = (target - slope[:, :, None] * softmax(own, axis=2)) @ Q
-    assert_allclose(u, expected, atol=1e-9)
+
+def test_one_step_of_several_classes_takes_rows_out():
+    """A negative slope is one Newton step; taking out and putting back is no step."""
+    rng = np.random.default_rng(2)
+    n, K = 20, 4
+    Q = contrasts(K)
+    A = rng.normal(size=(n, K - 1, K - 1))
+    leverage = A @ A.transpose(0, 2, 1)
+    raw, codes = 3.0 * rng.normal(size=(n, K)), rng.integers(K, size=n)
+    proba = softmax(raw, axis=1)
+    S = np.stack([Q.T @ (np.diag(p) - np.outer(p, p)) @ Q for p in proba])
+    # So that no row carries more curvature than the fit has.
+    leverage /= 1.1 * np.abs(np.linalg.eigvals(leverage @ S)).max(axis=1)[:, None, None]
+    removed = rng.uniform(0.2, 1.0, size=n)
+    residual = (removed[:, None] * (proba - np.eye(K)[codes])) @ Q
+    less = np.linalg.inv(np.eye(K - 1) - removed[:, None, None] * (leverage @ S))
+    less = less @ leverage
+    moved = raw + (less @ residual[:, :, None])[:, :, 0] @ Q.T
+    slope = -removed[:, None]
+    target = -removed[:, None, None] * np.eye(K)[codes][:, None]
+    tilted = one_step_raw(raw, leverage, slope, target)[:, 0]
+    assert_allclose(tilted, moved, atol=1e-9)
+    found, found_raw = leverage.copy(), raw.copy()
+    softmax_downdates(found_raw, found, removed, codes, Q)
+    assert_allclose(found, less, atol=1e-9)
+    assert_allclose(found_raw, moved, atol=1e-9)
 
 
 def test_loss_derivatives_at_awkward_points():
@@ -134,8 +182,6 @@ def test_loss_derivatives_at_awkward_points():
     assert_allclose(log_loss_per_sample(raw3, np.eye(3)[:, [1]]), [1600.0])
     rng = np.random.default_rng(3)
     Z, weight = rng.normal(size=(12, 2)), rng.uniform(0.5, 2, size=12)
-    from skbounds.smp._base_fit import contrasts, raw_predictions
-
     Q = contrasts(3)
 
     def gradient(theta):
@@ -150,6 +196,62 @@ def test_loss_derivatives_at_awkward_points():
     assert_allclose(hessian, numeric, atol=1e-7)
     as_sparse = reduced_hessian(sparse.csr_array(Z), softmax(raw, axis=0), weight)
     assert_allclose(as_sparse, hessian, atol=1e-12)
+
+
+def test_directions_by_conjugate_gradients_give_the_same_fits(monkeypatch):
+    """Also from another penalty's Hessian, with weights, and for two classes."""
+    rng = np.random.default_rng(4)
+    for n_classes, as_sparse in [(2, False), (2, True), (5, False), (5, True)]:
+        Z, codes = rng.normal(size=(60, 7)), rng.integers(n_classes, size=60)
+        Z = sparse.csr_array(Z) if as_sparse else Z
+        data = Z, codes, rng.uniform(0.2, 3.0, size=60)
+        penalty = np.append(np.full(6, 0.3), 0.0)
+        monkeypatch.setattr(_base_fit, "_DEAR", np.inf)
+        expected = fit_base(*data, penalty, n_classes)
+        monkeypatch.setattr(_base_fit, "_DEAR", 0.0)
+        near = fit_base(*data, 30.0 * penalty, n_classes)
+        for start in (None, near):
+            found = fit_base(*data, penalty, n_classes, near=start)
+            assert_allclose(found.theta, expected.theta, atol=1e-10)
+            assert_allclose(found.inv_factor, expected.inv_factor, atol=1e-9)
+
+
+def test_old_hessians_that_do_not_help_are_replaced(monkeypatch):
+    """Directions that take too many steps are given up, and the fit is found."""
+    rng = np.random.default_rng(5)
+    Z, codes = rng.normal(size=(80, 40)), rng.integers(3, size=80)
+    data = Z * 10.0 ** rng.uniform(-3, 3, size=40), codes, np.ones(80)
+    monkeypatch.setattr(_base_fit, "_DEAR", 0.0)
+    near = fit_base(*data, np.full(40, 1e6), 3)
+    found = fit_base(*data, np.full(40, 1e-2), 3, near=near)
+    monkeypatch.setattr(_base_fit, "_DEAR", np.inf)
+    expected = fit_base(*data, np.full(40, 1e-2), 3)
+    assert_allclose(found.raw(Z), expected.raw(Z), rtol=1e-6, atol=1e-8)
+
+
+def test_leverages_are_grams_of_whitened_rows(monkeypatch):
+    """By blocks, through the inverse, and where that would lose too much."""
+    rng = np.random.default_rng(6)
+    for penalty in (1.0, 1e-11):
+        Z, codes = rng.normal(size=(30, 4)), np.arange(30) % 6
+        Z[:, 0] *= 1e-3
+        base = fit_base(Z, codes, np.ones(30), np.full(4, penalty), 6)
+        expected = gram(whitened_rows(base, Z))
+        for many in (1, 100):
+            monkeypatch.setattr(_one_step, "_MANY", many)
+            for rows in (Z, sparse.csr_array(Z)):
+                found = leverages(base, rows)
+                assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+def test_penalties_below_rounding_count_as_the_least_that_can_be_told():
+    """Each in its column's unit; what nothing has seen takes the others'."""
+    Z = np.array([[1.0, 1e-8, 0.0], [-3.0, 2e-8, 0.0]])
+    weight = np.array([2.0, 1.0])
+    for rows in (Z, sparse.csr_array(Z)):
+        found = _base_fit._resolved(np.array([1e-30, 1e-3, 1e-30]), rows, weight)
+        assert_allclose(found, [1e-14 * 11 / 3, 1e-3, 1e-14 * 11 / 9], rtol=1e-7)
+    assert_allclose(_base_fit._resolved(np.zeros(3), Z, weight), 0.0)
 
 
 def test_safe_step_decreases_the_objective():
