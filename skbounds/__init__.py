@@ -81,8 +81,10 @@ _TOPICS = {
         "PoissonSMP",
         "RidgeSMP",
         "RidgeSMPCV",
+        "SMPClassifier",
         "SMPLogisticRegression",
         "SMPLogisticRegressionCV",
+        "SMPRegressor",
         "log_density_score",
     ),
 }

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
+from skbounds._seeds import seeded
 from skbounds._sklearn_compat import num_samples, safe_indexing
 from skbounds.pac_bayes._decisions import member_codes, member_decisions
 from skbounds.pac_bayes._layout import content_keys
@@ -99,16 +100,9 @@ def with_seeds(members, seed):
         if isinstance(member, FrozenEstimator):
             result.append(member)
             continue
-        member = clone(member)
         number = copies[repr(member)]
         copies[repr(member)] += 1
-        own_seed = (seed + 7919 * number) % np.iinfo(np.int32).max
-        unset = [
-            key
-            for key, value in member.get_params(deep=True).items()
-            if value is None and key.rpartition("__")[2] == "random_state"
-        ]
-        result.append(member.set_params(**dict.fromkeys(unset, own_seed)))
+        result.append(seeded(member, (seed + 7919 * number) % np.iinfo(np.int32).max))
     return result
 
 

@@ -4,6 +4,8 @@ After J. Mourtada and S. Gaïffas (2022), "An improper estimator with optimal ex
 in misspecified density estimation and logistic regression", JMLR 23(31).
 """
 
+from skbounds.smp._any_classifier import SMPClassifier
+from skbounds.smp._any_regressor import SMPRegressor
 from skbounds.smp._density import GaussianSMP, MultinomialSMP, PoissonSMP
 from skbounds.smp._kernel_ridge import KernelRidgeSMP
 from skbounds.smp._logistic import SMPLogisticRegression
@@ -19,7 +21,9 @@ __all__ = [
     "PoissonSMP",
     "RidgeSMP",
     "RidgeSMPCV",
+    "SMPClassifier",
     "SMPLogisticRegression",
     "SMPLogisticRegressionCV",
+    "SMPRegressor",
     "log_density_score",
 ]

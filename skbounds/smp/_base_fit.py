@@ -208,6 +208,15 @@ def factorize(hessian: np.ndarray) -> np.ndarray:
     raise np.linalg.LinAlgError("The Hessian of the log loss is not positive definite.")
 
 
+def _residuals(raw, proba, onehot):
+    """Return ``proba - onehot``, exact also where a row is all but certain."""
+    if len(raw) == 1:
+        sign = 2.0 * onehot - 1.0
+        return -sign * expit(-sign * raw)
+    others = np.where(onehot > 0.5, 0.0, proba)
+    return others - onehot * others.sum(axis=0)
+
+
 def _resolved(penalty, Z, weight):
     """Return penalties that doubles can tell from none beside the rows.
 
@@ -328,7 +337,7 @@ def fit_base(
     while not converged and n_iter < max_iter:
         n_iter += 1
         proba = raw_to_proba(raw)
-        residual = Q.T @ ((proba - onehot) * weight)
+        residual = Q.T @ (_residuals(raw, proba, onehot) * weight)
         gradient = (Z.T @ residual.T).T + penalty * theta
         direction = None
         if lazy and inv_factor is not None:

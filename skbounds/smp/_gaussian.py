@@ -85,6 +85,14 @@ def normal_log_density(z, std):
         return -0.5 * z**2 - np.log(std) - 0.5 * LOG_2PI
 
 
+def normal_crps(y, mean, std):
+    """Return the continuous ranked probability score of a normal law."""
+    z = (y - mean) / std
+    density = np.exp(normal_log_density(z, 1.0))
+    score = z * (2.0 * special.ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)
+    return std * score
+
+
 # Scale-free law -----------------------------------------------------------------------
 #
 # The model {N(<theta, x>, sigma^2)} over theta *and* sigma with penalty kappa log sigma

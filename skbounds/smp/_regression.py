@@ -19,6 +19,7 @@ from skbounds.smp._gaussian import (
     joint_log_normalizer,
     joint_quantiles,
     joint_sample,
+    normal_crps,
     normal_log_density,
     ridge_law,
 )
@@ -224,10 +225,7 @@ class BaseSMPRegressor(
         if self._is_joint:
             return np.full(y.shape, np.inf)
         mean, std, _ = self._normal_law(X)
-        z = (y - mean) / std
-        density = np.exp(normal_log_density(z, 1.0))
-        score = z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)
-        return std * score
+        return normal_crps(y, mean, std)
 
     @property
     def _n_outputs(self):

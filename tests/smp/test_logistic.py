@@ -738,5 +738,7 @@ def test_vanishing_penalties_reach_the_limit(unit, C):
     with np.errstate(over="ignore"):
         C = np.clip(C / unit / unit, 1e-300, 1e300)
     model = SMPLogisticRegression(C=C, fit_intercept=False)
-    proba = model.fit(X * unit, [1, 1, 0, 0]).predict_proba(T * unit)[:, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        proba = model.fit(X * unit, [1, 1, 0, 0]).predict_proba(T * unit)[:, 1]
     assert_allclose(proba, [0.5, 0.814845142526, 0.5, 0.787163789740], atol=2e-9)

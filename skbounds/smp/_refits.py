@@ -1,0 +1,183 @@
+"""Refits of any scikit-learn estimator with one more row, a label at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from skbounds._sklearn_compat import num_samples, safe_indexing
+
+
+def last_step(estimator):
+    """Return the last step of a pipeline, anything else as it is."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def stack_rows(X, rows):
+    """Return the rows of both, in the first one's kind of table."""
+    if sparse.issparse(X):
+        return sparse.vstack([sparse.csr_array(X), sparse.csr_array(rows)]).tocsr()
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        return pd.concat([X, rows], axis=0, ignore_index=True)
+    if hasattr(X, "vstack"):
+        return X.vstack(rows)
+    if hasattr(X, "shape") or hasattr(rows, "shape"):
+        return np.concatenate([np.asarray(X), np.asarray(rows)])
+    return [*X, *rows]
+
+
+@dataclass
+class TrainingRows:
+    """What is fitted again with one more row.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Not fitted; all its random states are set.
+    X : rows
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+        None where all weights are 1.
+    virtual_weight : float
+        Weight of the row that is added.
+    n_jobs : int or None
+    """
+
+    estimator: Any
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    virtual_weight: float = 1.0
+    n_jobs: int | None = None
+
+    @property
+    def counts(self):
+        return np.ones(len(self.y)) if self.weight is None else self.weight
+
+    def check_weights(self):
+        """Raise a clear error where weights are needed and cannot be had."""
+        if self.weight is None and self.virtual_weight == 1.0:
+            return
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"{type(self.estimator).__name__}.fit has no sample_weight, so rows "
+                "cannot have weights; give none, and virtual_weight=1."
+            )
+
+    def fit(self):
+        """Return a fit to the training rows."""
+        return self._fit(self.X, self.y, self.weight)
+
+    def map_added(self, rows, labels, function):
+        """Return ``function(fit, r, row, label)`` of the fits with one more row.
+
+        ``labels(r)`` are those to try at row r. The result has a list per row.
+        """
+        n, m = len(self.y), num_samples(rows)
+        stacked = stack_rows(self.X, rows)
+        weight = None
+        if self.weight is not None or self.virtual_weight != 1.0:
+            weight = np.append(self.counts, self.virtual_weight)
+
+        def task(r):
+            index = np.append(np.arange(n), n + r)
+            X, row = safe_indexing(stacked, index), safe_indexing(rows, [r])
+            return [
+                function(self._fit(X, np.append(self.y, label), weight), r, row, label)
+                for label in labels(r)
+            ]
+
+        return self._map(task, m)
+
+    def map_replaced(self, labels, function):
+        """Return the same of the fits in which a training row has another label.
+
+        A row of weight v loses ``min(1, v)`` of it and gains ``virtual_weight`` times
+        that with the label.
+        """
+        n = len(self.y)
+
+        def task(i):
+            row = safe_indexing(self.X, [i])
+            index = np.arange(n)
+            weight = None
+            if self.weight is not None or self.virtual_weight != 1.0:
+                unit = min(1.0, self.counts[i])
+                index = np.append(index, i)
+                weight = np.append(self.counts, self.virtual_weight * unit)
+                weight[i] -= unit
+            X = safe_indexing(self.X, index)
+            found = []
+            for label in labels(i):
+                y = self.y[index].copy()
+                y[-1 if weight is not None else i] = label
+                found.append(function(self._fit(X, y, weight), i, row, label))
+            return found
+
+        return self._map(task, n)
+
+    def _fit(self, X, y, weight):
+        model = clone(self.estimator)
+        return (
+            model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)
+        )
+
+    def _map(self, task, size):
+        if self.n_jobs in (None, 1):
+            return [task(r) for r in range(size)]
+        return Parallel(n_jobs=self.n_jobs)(delayed(task)(r) for r in range(size))
+
+
+def penalty_root(fitted, total: float) -> np.ndarray:
+    """Return v with ``|v|^2 / 2`` the penalty per observation of a fit, if known.
+
+    Of squared norms that the fit's objective adds to ``total`` log losses: those of
+    ``LogisticRegression``, ``Ridge`` and ``KernelRidge`` (these for noise scale 1).
+    None of anything else counts.
+    """
+    model = last_step(fitted)
+    if isinstance(model, LogisticRegression):
+        l1 = getattr(model, "l1_ratio", None)
+        if l1 or getattr(model, "penalty", None) in ("l1", "elasticnet", None, "none"):
+            return np.zeros(0)
+        values = model.coef_.ravel()
+        if model.solver == "liblinear" and model.fit_intercept:
+            values = np.append(values, model.intercept_ / model.intercept_scaling)
+        return values / np.sqrt(float(model.C) * total)
+    if isinstance(model, Ridge):
+        return np.sqrt(model.alpha / total) * np.ravel(model.coef_)
+    if isinstance(model, KernelRidge):
+        params = model.kernel_params or {}
+        if not callable(model.kernel):
+            params = {
+                "gamma": model.gamma,
+                "degree": model.degree,
+                "coef0": model.coef0,
+            }
+        K = pairwise_kernels(
+            model.X_fit_, metric=model.kernel, filter_params=True, **params
+        )
+        values, vectors = linalg.eigh(K)
+        root = np.sqrt(np.maximum(values, 0.0)) * (vectors.T @ model.dual_coef_.ravel())
+        return np.sqrt(model.alpha / total) * root
+    return np.zeros(0)
+
+
+def as_features(fitted, X) -> np.ndarray:
+    """Return what the last step of a pipeline sees, or the rows themselves."""
+    if isinstance(fitted, Pipeline) and len(fitted.steps) > 1:
+        X = fitted[:-1].transform(X)
+    return check_array(X, accept_sparse=False, dtype=np.float64)
