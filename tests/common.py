@@ -10,7 +10,10 @@ from functools import partial
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import (
+    LogisticRegression,
+    Ridge,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
@@ -79,6 +82,14 @@ INSTANCES = {
         {"method": "one-step"},
         {"Cs": 3, "loo": "exact", "method": "exact"},
         {"aggregation": "best"},
+    ],
+    "SMPClassifier": [
+        {"estimator": LogisticRegression(solver="newton-cholesky")},
+        {"method": "influence"},
+    ],
+    "SMPRegressor": [
+        {"estimator": Ridge(solver="cholesky")},
+        {"estimator": Ridge(2.0, solver="cholesky"), "sigma": 1.0},
     ],
     "RidgeSMP": [
         {},

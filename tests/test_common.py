@@ -171,6 +171,7 @@ def test_pipeline_search_and_frozen(estimator):
             "learning_rate": [0.5, 1.0],
             "delta": [0.05, 0.1],
             "lam": [0.5, 1.0],
+            "random_state": [0, 1],
         }
         key, values = next(
             item for item in grids.items() if item[0] in estimator.get_params()

@@ -27,6 +27,7 @@ from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._refits import (
     TrainingRows,
     as_features,
+    check_has_rows,
     last_step,
     penalty_root,
 )
@@ -193,6 +194,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
             weight = check_sample_weight(sample_weight, X)
             kept = np.flatnonzero(weight > 0)
             X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
+        check_has_rows(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -282,6 +284,8 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
     def _scores(self, X):
         """Return log probabilities of virtual labels, less penalties, (m, K)."""
         check_is_fitted(self)
+        # Refuses what the classifier refuses, in its words.
+        self.estimator_.predict_proba(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         params = self._params_
         total = self._total() + 1.0
@@ -293,9 +297,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
             )
             raw, squared_norm = one_step_fits(base, Z, slope, target)
             return label_scores(raw) - squared_norm * (0.5 * base.penalty.max() / total)
-        # Refuses what the classifier refuses.
         (X,) = indexable(X)
-        self.estimator_.predict_proba(X)
         scores = self._training_rows().map_added(
             X, lambda _: self.classes_, self._score_of(total)
         )
@@ -394,7 +396,8 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         y_pred : ndarray of shape (n_samples,)
             Class labels.
         """
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -7,8 +7,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor
-from sklearn.utils import get_tags, indexable
-from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
+from sklearn.utils import check_array, get_tags, indexable
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._blocks import row_blocks
@@ -27,7 +27,13 @@ from skbounds._sklearn_compat import (
 from skbounds.smp._gaussian import normal_crps, normal_log_density
 from skbounds.smp._glm import GLM, table
 from skbounds.smp._laws import PredictiveLaws
-from skbounds.smp._refits import TrainingRows, as_features, last_step, penalty_root
+from skbounds.smp._refits import (
+    TrainingRows,
+    as_features,
+    check_has_rows,
+    last_step,
+    penalty_root,
+)
 
 # Relative to the scale of y: what a prediction may differ from an affine function of y.
 _AFFINE_TOL = 1e-6
@@ -189,7 +195,13 @@ class SMPRegressor(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        y = check_array(
+            column_or_1d(y, warn=True),
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name="y",
+            ensure_min_samples=0,
+        )
         X, y = indexable(X, y)
         validate_data(self, X, skip_check_array=True)
         weight = None
@@ -197,6 +209,7 @@ class SMPRegressor(
             weight = check_sample_weight(sample_weight, X)
             kept = np.flatnonzero(weight > 0)
             X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
+        check_has_rows(y)
         model = LinearRegression() if self.estimator is None else self.estimator
         rows = TrainingRows(seeded(model, int(self.random_state)), X, y, weight)
         rows.check_weights()
@@ -295,12 +308,12 @@ class SMPRegressor(
     def _normal(self, X):
         """Return mean, standard deviation and log normaliser, (m,) each."""
         check_is_fitted(self)
+        # Refuses what the regressor refuses; where the targets begin.
+        fitted = np.ravel(self.estimator_.predict(X))
         validate_data(self, X, reset=False, skip_check_array=True)
         (X,) = indexable(X)
         rows = self._training_rows()
         total = float(rows.counts.sum()) + 1.0
-        # Refuses what the regressor refuses; where the targets begin.
-        fitted = np.ravel(self.estimator_.predict(X))
         fits = rows.map_added(
             X, lambda r: (fitted[r], fitted[r] + self._move_), self._answer(total)
         )
@@ -383,6 +396,7 @@ class SMPRegressor(
     def _tables(self, X):
         """Yield the law of blocks of rows: their slice, steps and table."""
         check_is_fitted(self)
+        self.estimator_.predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         Z, glm = self._features(X), GLM(**self._glm_)
         steps = glm.added(Z)

@@ -176,6 +176,14 @@ def penalty_root(fitted, total: float) -> np.ndarray:
     return np.zeros(0)
 
 
+def check_has_rows(y) -> None:
+    """Raise scikit-learn's error where there are no rows."""
+    if len(y) == 0:
+        raise ValueError(
+            "Found array with 0 sample(s) while a minimum of 1 is required."
+        )
+
+
 def as_features(fitted, X) -> np.ndarray:
     """Return what the last step of a pipeline sees, or the rows themselves."""
     if isinstance(fitted, Pipeline) and len(fitted.steps) > 1:

@@ -25,6 +25,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skbounds import (
     KernelRidgeSMP,
@@ -339,6 +340,17 @@ def make_positive(n=40, seed=0):
     X = rng.normal(size=(n, 3))
     mean = np.exp(0.5 + X @ [0.5, -0.3, 0.0])
     return X, rng.poisson(mean), mean * rng.gamma(2.0, 0.5, size=n)
+
+
+@parametrize_with_checks(
+    [
+        SMPRegressor(PoissonRegressor(), method="influence"),
+        SMPRegressor(GammaRegressor(), method="influence"),
+    ]
+)
+def test_sklearn_suite(estimator, check):
+    """The common tests of this package have targets of any sign."""
+    check(estimator)
 
 
 def test_counts_without_features_are_the_exact_predictor():
