@@ -63,8 +63,10 @@ def logistic_bound(
     mean_square : float or None
         Mean squared norm of the rows; None where an intercept is not penalised.
     """
-    C = 1.0 / (lambda_ * (n + 1.0))
     found = [np.log(n_classes)]
+    if lambda_ == 0.0:
+        return float(found[0])
+    C = 1.0 / (lambda_ * (n + 1.0))
     if n_classes == 2 and mean_square is not None:
         found.append(np.log1p(0.25 * mean_square * C))
     v = radius2 * C

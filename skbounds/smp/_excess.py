@@ -19,8 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import warn_user
 from skbounds._sklearn_compat import Real
-from skbounds.smp._base_fit import BaseFit, fit_base, log_loss_per_sample
+from skbounds.smp._base_fit import (
+    BaseFit,
+    contrasts,
+    fit_base,
+    log_loss_per_sample,
+)
 from skbounds.smp._one_step import gram, whitened_rows
+from skbounds.smp._tilts import label_targets
 
 # Of s h: beyond, the expansion around the maximum likelihood fit means nothing.
 _LARGEST_LEVERAGE = 0.8
@@ -72,10 +78,11 @@ def _products(base: BaseFit, vector):
     return base.Z @ (base.inv_factor.T @ half), float(half @ half)
 
 
-def maximum_likelihood(data, theta):
-    """Return the unpenalised fit of two classes, None where it does not exist."""
-    Z = data["Z"]
-    if data["n_classes"] != 2 or Z.shape[1] >= Z.shape[0]:
+def maximum_likelihood(data, theta=None):
+    """Return the unpenalised fit, None where it does not exist."""
+    Z, weight = data["Z"], data["weight"]
+    k = contrasts(data["n_classes"]).shape[1]
+    if Z.shape[1] >= Z.shape[0]:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -83,10 +90,12 @@ def maximum_likelihood(data, theta):
             base = fit_base(**data, penalty=np.zeros(Z.shape[1]), theta=theta)
         except np.linalg.LinAlgError:
             return None
-    raw = base.raw(Z)[0]
-    residual = (base.proba[0] - data["codes"]) * data["weight"]
-    half = base.inv_factor @ (Z.T @ residual)
-    if not (np.abs(raw).max() < _SEPARATED and half @ half < 1e-8):
+    raw = base.raw(Z)
+    spread = np.abs(raw).max() if k == 1 else np.ptp(raw, axis=0).max()
+    onehot = label_targets(data["n_classes"])[data["codes"]].T
+    residual = contrasts(data["n_classes"]).T @ ((base.proba - onehot) * weight)
+    half = base.inv_factor @ (Z.T @ residual.T).T.ravel()
+    if not (spread < _SEPARATED and half @ half < 1e-8):
         return None
     return base
 

@@ -45,6 +45,11 @@ def ridge_law(fitted, h, q, s, squared_norm, lambda_, sigma):
     return mean, sigma * unit_std, np.log(unit_std) - penalty
 
 
+def bayes_law(fitted, h, sigma):
+    """Return mean and standard deviation of the flat prior's predictive law."""
+    return fitted, sigma * np.sqrt(1.0 + h)[:, None]
+
+
 def leave_one_out_law(fitted, leverage, k, b, y, removed, lambda_):
     """Return the leave-one-out laws of training rows from the fit to all of them.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
@@ -14,11 +15,19 @@ from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
 from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum
-from skbounds.smp._excess import Excess, ExcessStatements, logistic_excess
+from skbounds.smp._excess import (
+    Excess,
+    ExcessStatements,
+    logistic_excess,
+    maximum_likelihood,
+)
 from skbounds.smp._grid import check_grid
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
 from skbounds.smp._virtual import exact_leave_one_out
+
+# Relative size of an eigenvalue of the columns' correlations that is taken for zero.
+_DEPENDENT = 1e-13
 
 
 def _spectrum(Z, weight, unpenalized):
@@ -81,7 +90,9 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         :class:`~sklearn.linear_model.LogisticRegression`, on the training rows plus the
         added one. 'theory' is ``1 / (2 R**2)`` with R the largest row norm, for which
         Theorem 6 of [1]_ holds; 'loo' takes the value in ``Cs`` with the smallest
-        leave-one-out log loss, the smaller one in case of ties.
+        leave-one-out log loss, the smaller one in case of ties. ``np.inf`` is the
+        predictor without a penalty (Proposition 4), where the maximum likelihood fit
+        exists.
 
     fit_intercept : bool, default=True
         Whether to add an intercept.
@@ -243,7 +254,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
     """
 
     _parameter_constraints: dict = {
-        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory", "loo"})],
+        "C": [Interval(Real, 0, None, closed="right"), StrOptions({"theory", "loo"})],
         "fit_intercept": ["boolean"],
         "penalize_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
@@ -341,6 +352,8 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             C = self.C
             if C == "theory":
                 C = 1.0 / (2.0 * radius2) if radius2 > 0 else 1.0
+        if np.isinf(C):
+            self._check_overlap(data)
         base = fit_base(
             **data, penalty=penalized / C, theta=theta, max_iter=self.max_iter
         )
@@ -373,7 +386,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         self.n_iter_ = base.n_iter
         self.bound_valid_ = bool(
             len(classes) == 2
-            and (self.penalize_intercept or not self.fit_intercept)
+            and (self.penalize_intercept or not self.fit_intercept or np.isinf(C))
             and self.virtual_weight == 1
             and self.class_weight is None
             and self.C != "loo"
@@ -393,6 +406,21 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
 
     def _penalty_of(self, norm):
         return 0.5 * self.lambda_ * norm**2
+
+    def _check_overlap(self, data):
+        """Raise an error where there is no unpenalised fit."""
+        Z = data["Z"].toarray() if sparse.issparse(data["Z"]) else data["Z"]
+        sizes = np.sqrt(row_norms(Z.T, squared=True))
+        # In the columns' own units.
+        scaled = Z / np.where(sizes > 0.0, sizes, 1.0)
+        spectrum = np.linalg.eigvalsh(scaled.T @ scaled)
+        independent = spectrum[0] > _DEPENDENT * spectrum[-1]
+        if not independent or maximum_likelihood(data) is None:
+            raise ValueError(
+                "C=np.inf needs a maximum likelihood fit: linearly independent columns "
+                "(fewer than rows, none constant beside an intercept) and classes that "
+                "no hyperplane separates. Give a finite C."
+            )
 
     def _mean_square(self, X, weight):
         """Return the mean squared norm of rows; None with an unpenalised intercept."""

@@ -14,6 +14,7 @@ from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
+    bayes_law,
     joint_cdf,
     joint_log_density,
     joint_log_normalizer,
@@ -93,6 +94,7 @@ class BaseSMPRegressor(
             and self.alpha != "loo"
             and (alpha == 0 or not sample.has_mean)
             and sample.weight.min() >= 1.0
+            and not sample.bayes
         )
         self._law_ = {
             "n": float(total),
@@ -101,6 +103,7 @@ class BaseSMPRegressor(
                 (sample.g / (sample.e + alpha)[:, None]) ** 2, axis=0
             ),
             "has_mean": sample.has_mean,
+            "bayes": sample.bayes,
         }
 
     def _noise_scale(self, sample):
@@ -131,9 +134,12 @@ class BaseSMPRegressor(
     def _normal_law(self, X):
         """Return mean, standard deviation and log normaliser, (m, n_outputs) each."""
         fitted, h, q, s = self._terms(X)
-        return ridge_law(
+        mean, std, log_normalizer = ridge_law(
             fitted, h, q, s, self._law_["squared_norm"], self.lambda_, self.sigma_
         )
+        if self._law_["bayes"]:
+            mean, std = bayes_law(fitted, h, self.sigma_)
+        return mean, std, log_normalizer
 
     def _joint_law(self, X):
         """Return centre (m, n_outputs), h (m,) and parameters of the scale-free law."""

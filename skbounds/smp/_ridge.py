@@ -71,6 +71,15 @@ class RidgeSMP(BaseSMPRegressor):
         noise scale, whose guarantee is free of sigma; it needs ``alpha=0`` and has
         power tails without variance.
 
+    width : {'smp', 'bayes'}, default='smp'
+        ``'bayes'``: the predictive law of the flat prior, normal around the ridge
+        prediction with variance ``sigma**2 (1 + h)`` instead of about
+        ``sigma**2 (1 + h)**2``. If the model holds, its excess risk is half of what the
+        minmax law is bounded by (and least possible); it has no bound if the noise is
+        larger than sigma, and no ``log_normalizer_mean_`` (nan).
+
+        .. versionadded:: 0.2
+
     alphas : int or array-like of shape (n_alphas,), default=None
         Candidates for ``alpha='loo'``; an integer means that many values of
         ``logspace(-4, 4)``, None means 25.
@@ -189,6 +198,7 @@ class RidgeSMP(BaseSMPRegressor):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"loo", "joint"}),
         ],
+        "width": [StrOptions({"smp", "bayes"})],
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "copy_X": ["boolean"],
     }
@@ -200,6 +210,7 @@ class RidgeSMP(BaseSMPRegressor):
         fit_intercept=True,
         penalize_intercept=False,
         sigma="loo",
+        width="smp",
         alphas=None,
         copy_X=True,
     ):
@@ -207,6 +218,7 @@ class RidgeSMP(BaseSMPRegressor):
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
         self.sigma = sigma
+        self.width = width
         self.alphas = alphas
         self.copy_X = copy_X
 
@@ -235,6 +247,11 @@ class RidgeSMP(BaseSMPRegressor):
             raise ValueError(
                 "sigma='joint' is defined for the unpenalised model only: set alpha=0; "
                 f"got alpha={self.alpha!r}."
+            )
+        if self.sigma == "joint" and self.width == "bayes":
+            raise ValueError(
+                "width='bayes' is for a noise scale that is given or estimated; got "
+                "sigma='joint'."
             )
         X, y, weight = self._validate_training(X, y, sample_weight, copy=self.copy_X)
         n_features = X.shape[1]
@@ -279,6 +296,7 @@ class RidgeSMP(BaseSMPRegressor):
             weight=weight,
             has_mean=has_mean,
             tolerance=_rank_tolerance(Z),
+            bayes=self.width == "bayes",
         )
         rank = int(np.sum(e > e.max(initial=0.0) * _rank_tolerance(Z)))
         if self.alpha == 0 and rank < n_features + (design.intercept != 0):

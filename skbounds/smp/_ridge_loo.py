@@ -43,6 +43,8 @@ class Spectral:
         Whether there is an unpenalised intercept.
     tolerance : float
         Relative size of an entry of e that is taken for zero.
+    bayes : bool
+        Whether laws have the width of Bayes' predictive law instead of the minmax one.
     """
 
     rows: Callable
@@ -53,6 +55,7 @@ class Spectral:
     weight: np.ndarray
     has_mean: bool
     tolerance: float = _ROUNDING
+    bayes: bool = False
 
     def blocks(self):
         """Yield slices of training rows and their coordinates, bounded in memory."""
@@ -84,6 +87,15 @@ class Spectral:
             alone = 1.0 - unit * leverage <= _ROUNDING
             leverage[alone] = 1.0 / unit[alone]
         fitted = self.mean + z @ theta
+        residual = self.y[rows] - fitted
+        if self.bayes:
+            rest = 1.0 - unit * leverage
+            with np.errstate(divide="ignore", invalid="ignore"):
+                width = np.sqrt((rest + leverage) / rest)
+                scores = np.where(
+                    rest[:, None] > 0.0, residual / (rest * width)[:, None], 0.0
+                )
+                return scores, np.log(width), residual, leverage
         scores, log_std = leave_one_out_law(
             fitted,
             leverage,
@@ -93,7 +105,7 @@ class Spectral:
             unit,
             lambda_,
         )
-        return scores, log_std, self.y[rows] - fitted, leverage
+        return scores, log_std, residual, leverage
 
 
 @dataclass
@@ -177,11 +189,12 @@ def leave_one_out_figures(
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss
         # of the fit to the full sample.
         own = 0.5 * (mean["residual"] + lambda_ * squared_norm) / scale**2 + constant
+        log_normalizer_mean = np.nan if sample.bayes else float((loss - own).sum())
         figures.append(
             LeaveOneOutFigures(
                 sigma=scale,
                 log_loss=float(loss.sum()),
-                log_normalizer_mean=float((loss - own).sum()),
+                log_normalizer_mean=log_normalizer_mean,
                 leverage_bound=float(-mean["log_rest"][0]),
                 effective_dof=float(sums["dof"][index, 0]),
             )

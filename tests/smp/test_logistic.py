@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import smp as reference
 from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import expit, logit, logsumexp
 from sklearn import config_context
 from sklearn.datasets import load_iris
@@ -742,3 +743,101 @@ def test_vanishing_penalties_reach_the_limit(unit, C):
         warnings.simplefilter("error")
         proba = model.fit(X * unit, [1, 1, 0, 0]).predict_proba(T * unit)[:, 1]
     assert_allclose(proba, [0.5, 0.814845142526, 0.5, 0.787163789740], atol=2e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_without_a_penalty(n_classes, fit_intercept):
+    """Proposition 4: refits without a penalty; the limit of weak ones; units."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(n_classes, size=60)
+    rows = np.vstack([2.0 * rng.normal(size=(4, 2)), 50.0 * X[:1]])
+    options = {"fit_intercept": fit_intercept}
+    model = SMPLogisticRegression(C=np.inf, **options).fit(X, y)
+    weak = SMPLogisticRegression(C=1e9, **options).fit(X, y)
+    assert_allclose(model.predict_proba(rows), weak.predict_proba(rows), atol=1e-6)
+    scores = np.empty((len(rows), n_classes))
+    for r, row in enumerate(rows):
+        for k in range(n_classes):
+            refit = LogisticRegression(
+                C=np.inf, tol=1e-10, max_iter=100_000, solver="newton-cg", **options
+            ).fit(np.vstack([X, row]), np.append(y, k))
+            scores[r, k] = refit.predict_proba(row[None])[0, k]
+    found = model.log_normalizer(rows)
+    assert_allclose(found, np.log(scores.sum(axis=1)), atol=1e-6)
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    assert_allclose(model.predict_proba(rows), expected, atol=1e-6)
+    other = SMPLogisticRegression(C=np.inf, **options).fit(X * [1e-7, 1e5], y)
+    moved = other.predict_proba(rows * [1e-7, 1e5])
+    assert_allclose(moved, expected, atol=1e-6)
+    assert model.C_ == np.inf and model.lambda_ == 0.0
+    assert model.excess_risk_bound(1e6) == model.log_normalizer_mean_
+    with pytest.warns(UserWarning, match="vacuous"):
+        assert model.theory_bound(3.0) == pytest.approx(np.log(n_classes))
+    assert model.bound_valid_ == (n_classes == 2)
+    if n_classes == 2:
+        # (45).
+        low, high = model.predict_interval(rows).T
+        assert (found <= np.log1p(high - low) + 1e-12).all()
+
+
+def test_without_a_penalty_a_constant_gives_laplace():
+    X, y = np.ones((7, 1)), [0, 0, 0, 1, 1, 1, 1]
+    model = SMPLogisticRegression(C=np.inf, fit_intercept=False).fit(X, y)
+    assert_allclose(model.predict_proba(X[:1]), [[4 / 9, 5 / 9]], atol=1e-9)
+
+
+def test_without_a_penalty_the_fit_must_exist():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = SMPLogisticRegression(C=np.inf)
+    cases = [
+        (X, (X[:, 0] > 0).astype(int)),
+        (np.column_stack([X, X[:, 0] + X[:, 1]]), y),
+        (np.column_stack([X, np.ones(30)]), y),
+        (np.column_stack([X, np.zeros(30)]), y),
+        (rng.normal(size=(30, 40)), y),
+        (np.column_stack([y, np.arange(30) % 3]), np.arange(30) % 4 // 2),
+    ]
+    for rows, labels in cases[:5]:
+        for container in (np.asarray, sparse.csr_array):
+            with pytest.raises(ValueError, match="maximum likelihood"):
+                model.fit(container(rows), labels)
+    three = np.where(X[:, 0] > 0, 2, y)
+    with pytest.raises(ValueError, match="maximum likelihood"):
+        model.fit(X, three)
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.slow
+def test_without_a_penalty_the_excess_is_below_the_mean_of_log_z():
+    """Proposition 4 by simulation: the model holds, or its link is flipped far out."""
+    for flipped in (False, True):
+        rng = np.random.default_rng(1)
+        theta = np.array([1.0, -0.5, 0.5])
+
+        def proba(X, flipped=flipped, theta=theta):
+            logits = X @ theta
+            far = np.sum(X**2, axis=1) > 5.0
+            return expit(np.where(flipped & far, -logits, logits))
+
+        fresh = rng.normal(size=(20_000, 3))
+        p = proba(fresh)
+
+        def risk_of(t, fresh=fresh, p=p):
+            return np.mean(np.logaddexp(0.0, fresh @ t) - p * (fresh @ t))
+
+        best = minimize(risk_of, theta).fun
+        excess, bound = [], []
+        for _ in range(60):
+            X = rng.normal(size=(60, 3))
+            y = (rng.random(60) < proba(X)).astype(int)
+            model = SMPLogisticRegression(C=np.inf, fit_intercept=False).fit(X, y)
+            few = rng.integers(len(fresh), size=500)
+            q = model.predict_log_proba(fresh[few])
+            risk = -p[few] * q[:, 1] - (1 - p[few]) * q[:, 0]
+            excess.append(np.mean(risk) - best)
+            bound.append(np.mean(model.log_normalizer(fresh[few])))
+        error = np.std(excess) / np.sqrt(60)
+        assert np.mean(excess) < np.mean(bound) + 2.0 * error
+        assert np.mean(bound) < 0.1

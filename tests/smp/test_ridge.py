@@ -1323,3 +1323,61 @@ def test_parameters_changed_after_fit_have_no_effect():
     ridge = RidgeSMP(0.0, sigma="joint").fit(X, y)
     expected = ridge.predict_quantiles(rows)
     assert_array_equal(ridge.set_params(sigma=1.0).predict_quantiles(rows), expected)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
+def test_bayes_width(alpha, fit_intercept):
+    """The flat prior's law, its scale and its leave-one-out loss by refits."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(25, 3)), rng.normal(size=25)
+    options = {"fit_intercept": fit_intercept, "width": "bayes"}
+    model = RidgeSMP(alpha=alpha, **options).fit(X, y)
+    rows = 3.0 * rng.normal(size=(4, 3))
+    Z = np.column_stack([X, np.ones(25)]) if fit_intercept else X
+    T = np.column_stack([rows, np.ones(4)]) if fit_intercept else rows
+    penalty = np.diag([alpha] * 3 + [0.0] * fit_intercept)
+    inverse = np.linalg.inv(Z.T @ Z + penalty)
+    mean, std = model.predict(rows, return_std=True)
+    assert_allclose(mean, T @ inverse @ Z.T @ y)
+    h = np.einsum("mp,pq,mq->m", T, inverse, T)
+    assert_allclose(std, model.sigma_[0] * np.sqrt(1.0 + h))
+    z, width = [], []
+    for i in range(25):
+        others = np.arange(25) != i
+        # The same penalty per observation.
+        left = RidgeSMP(alpha=alpha * 25 / 26, sigma=1.0, **options)
+        left.fit(X[others], y[others])
+        mean, std = left.predict(X[[i]], return_std=True)
+        z.append((y[i] - mean[0]) / std[0])
+        width.append(std[0])
+    assert model.sigma_[0] == pytest.approx(np.sqrt(np.mean(np.square(z))))
+    losses = -stats.norm.logpdf(np.array(z) / model.sigma_[0])
+    losses += np.log(np.array(width) * model.sigma_[0])
+    assert model.loo_log_loss_ == pytest.approx(losses.mean())
+    assert not model.bound_valid_ and np.isnan(model.log_normalizer_mean_)
+    plain = RidgeSMP(alpha=alpha, fit_intercept=fit_intercept, sigma=model.sigma_[0])
+    found = plain.fit(X, y).log_normalizer(rows)
+    assert_allclose(model.log_normalizer(rows), found)
+    with pytest.raises(ValueError, match="width='bayes'"):
+        RidgeSMP(alpha=0, sigma="joint", width="bayes").fit(X, y)
+
+
+def test_bayes_width_has_half_the_excess_where_the_model_holds():
+    """(1/2) E log(1 + h), exactly; and its estimate from the sample."""
+    rng = np.random.default_rng(0)
+    excess, half, estimates = [], [], []
+    for _ in range(300):
+        X, noise = rng.normal(size=(50, 5)), rng.normal(size=50)
+        model = RidgeSMP(alpha=0, sigma=1.0, fit_intercept=False, width="bayes")
+        model.fit(X, noise)
+        rows = rng.normal(size=(100, 5))
+        mean, std = model.predict(rows, return_std=True)
+        # Against N(0, 1), over the law of y.
+        excess.append(np.mean(np.log(std) + 0.5 * (1.0 + mean**2) / std**2 - 0.5))
+        half.append(0.5 * np.mean(model.log_normalizer(rows)))
+        estimates.append(model.excess_risk_)
+    error = np.std(np.subtract(excess, half)) / np.sqrt(300)
+    assert abs(np.mean(excess) - np.mean(half)) < 3.0 * error
+    error = np.std(excess) / np.sqrt(300)
+    assert abs(np.mean(estimates) - np.mean(excess)) < 3.0 * error
