@@ -35,6 +35,8 @@ from skbounds import SMPLogisticRegression, SMPLogisticRegressionCV
 warnings.simplefilter("ignore", FutureWarning)
 warnings.simplefilter("ignore", ConvergenceWarning)
 
+SEVEN = np.logspace(-2, 1, 7)
+
 
 def simulate(n, d, *, seed=0, n_test=1000):
     """Return isotropic Gaussian rows with noisy linear labels, and test rows."""
@@ -63,6 +65,7 @@ def exact_prediction(quick):
     cases = [(1000, 20, 1.0, 1000), (1000, 20, "theory", 1000), (200, 5, 1.0, 1000)]
     if not quick:
         cases += [(1000, 100, 1.0, 1000), (20000, 50, 1.0, 1000)]
+        cases += [(2000, 20, 1.0, 20_000)]
         cases += [(300, 2000, "theory", 500), (300, 2000, 1.0, 500)]
     rows = []
     for n, d, C, m in cases:
@@ -133,14 +136,21 @@ def tables(name):
         X, y = X[np.isin(y, [3, 8])], y[np.isin(y, [3, 8])]
     elif name == "wine":
         X, y = load_wine(return_X_y=True)
+    elif name.endswith("classes"):
+        # Of about as many rows each.
+        K = int(name.split()[0])
+        rng = np.random.default_rng(K)
+        y = np.arange(2000) % K
+        X = 1.5 * rng.normal(size=(K, 16))[y] + rng.normal(size=(2000, 16))
+        return StandardScaler().fit_transform(X), y
     else:
         X, y, _ = simulate(2000, 20, seed=1)
     order = np.random.default_rng(0).permutation(len(y))
     return StandardScaler().fit_transform(X[order]), y[order]
 
 
-def cross_validated(Cs):
-    options = {"cv": 5, "scoring": "neg_log_loss", "max_iter": 1000}
+def cross_validated(Cs, cv=5):
+    options = {"cv": cv, "scoring": "neg_log_loss", "max_iter": 1000}
     return LogisticRegressionCV(Cs=Cs, **options)
 
 
@@ -174,19 +184,24 @@ def pool_fit(quick):
         ("simulated d=20", 300),
         ("simulated d=20", 1000),
         ("wine", 150),
+        ("digits", 200),
         ("digits", 1000),
+        ("26 classes", 1000),
+        ("40 classes", 120),
+        ("100 classes", 300),
     ]
     for name, n in cases[:6] if quick else cases:
         X, y = tables(name)
+        cv = min(5, np.bincount(y[:n]).min())
         times = alternate_times(
             {
                 "ours": lambda X=X[:n], y=y[:n]: SMPLogisticRegressionCV().fit(X, y),
-                "7": lambda X=X[:n], y=y[:n]: cross_validated(
-                    np.logspace(-2, 1, 7)
-                ).fit(X, y),
-                "10": lambda X=X[:n], y=y[:n]: cross_validated(10).fit(X, y),
+                "7": lambda X=X[:n], y=y[:n], cv=cv: cross_validated(SEVEN, cv).fit(
+                    X, y
+                ),
+                "10": lambda X=X[:n], y=y[:n], cv=cv: cross_validated(10, cv).fit(X, y),
             },
-            repeats=2 if quick else 9,
+            repeats=2 if quick or len(np.unique(y)) > 50 else 9,
         )
         model = SMPLogisticRegressionCV().fit(X[:n], y[:n])
         test = np.resize(X[n:], (100, X.shape[1]))

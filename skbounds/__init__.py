@@ -85,7 +85,9 @@ _TOPICS = {
         "SMPLogisticRegression",
         "SMPLogisticRegressionCV",
         "SMPRegressor",
+        "eigendecay_bound",
         "log_density_score",
+        "small_ball_bound",
     ),
 }
 _TOPIC_OF = {name: topic for topic, names in _TOPICS.items() for name in names}

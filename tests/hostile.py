@@ -68,6 +68,9 @@ class AnyLabels(Structure):
 
 # How to make those that are not made without arguments, or are random.
 MAKE = {
+    # Refits of logistic regression are SMPLogisticRegression's, at a hundred times the
+    # price.
+    "SMPClassifier": lambda cls: cls(method="influence"),
     "BolsteredSearchCV": lambda cls: cls(_TREE, _DEPTHS),
     "PACBayesEnsembleClassifier": lambda cls: cls(_MEMBERS, random_state=0),
     "PACBayesSVMEnsemble": lambda cls: cls(random_state=0),
@@ -348,6 +351,7 @@ MOST_ROWS = {
     "BolsteredScorer": 2000,
     "EarlyStoppedKernelBoost": 4000,
     "PACBayesSVMEnsemble": 8000,
+    "SMPRegressor": 300,
 }
 
 # ------------------------------------------------------------------- losses
@@ -462,6 +466,8 @@ TOOLS = {
     "BolsteredSearchCV": GridSearchCV(_TREE, _DEPTHS, cv=5),
     "RidgeSMP": Ridge(),
     "RidgeSMPCV": BayesianRidge(),
+    "SMPClassifier": LogisticRegression(max_iter=2000),
+    "SMPRegressor": Ridge(),
     "KernelRidgeSMP": KernelRidge(),
     "EarlyStoppedKernelBoost": GridSearchCV(
         KernelRidge(kernel="rbf"), _KERNEL_GRID, cv=3

@@ -6,6 +6,7 @@ in misspecified density estimation and logistic regression", JMLR 23(31).
 
 from skbounds.smp._any_classifier import SMPClassifier
 from skbounds.smp._any_regressor import SMPRegressor
+from skbounds.smp._bounds import eigendecay_bound, small_ball_bound
 from skbounds.smp._density import GaussianSMP, MultinomialSMP, PoissonSMP
 from skbounds.smp._kernel_ridge import KernelRidgeSMP
 from skbounds.smp._logistic import SMPLogisticRegression
@@ -25,5 +26,7 @@ __all__ = [
     "SMPLogisticRegression",
     "SMPLogisticRegressionCV",
     "SMPRegressor",
+    "eigendecay_bound",
     "log_density_score",
+    "small_ball_bound",
 ]

@@ -132,8 +132,8 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
     >>> model = SMPClassifier(LinearDiscriminantAnalysis()).fit(X[::10], y[::10])
     >>> print(model.predict_proba(X[[25, 75, 106]]).round(2))
     [[0.98 0.01 0.01]
-     [0.05 0.91 0.05]
-     [0.14 0.41 0.45]]
+     [0.02 0.83 0.15]
+     [0.02 0.51 0.48]]
     """
 
     _parameter_constraints: dict = {

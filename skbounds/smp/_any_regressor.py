@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
-from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -66,7 +66,7 @@ class SMPRegressor(
     ----------
     estimator : estimator or None, default=None
         Regressor, or a pipeline that ends in one. None means
-        :class:`~sklearn.linear_model.LinearRegression`.
+        :class:`~sklearn.linear_model.Ridge`.
 
     method : {'refit', 'influence'}, default='refit'
         ``'refit'``: two fits per row, of a regressor that is affine in y.
@@ -141,8 +141,8 @@ class SMPRegressor(
     >>> curve = make_pipeline(SplineTransformer(), Ridge())
     >>> model = SMPRegressor(curve).fit(X[:60, [2]], y[:60])
     >>> print(model.predict_interval(X[60:62, [2]]).round(0))
-    [[ 12. 242.]
-     [ 25. 254.]]
+    [[ 39. 248.]
+     [ 46. 257.]]
     """
 
     _parameter_constraints: dict = {
@@ -210,7 +210,7 @@ class SMPRegressor(
             kept = np.flatnonzero(weight > 0)
             X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
         check_has_rows(y)
-        model = LinearRegression() if self.estimator is None else self.estimator
+        model = Ridge() if self.estimator is None else self.estimator
         rows = TrainingRows(seeded(model, int(self.random_state)), X, y, weight)
         rows.check_weights()
         self.estimator_ = rows.fit()
@@ -539,7 +539,7 @@ class SMPRegressor(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        model = LinearRegression() if self.estimator is None else self.estimator
+        model = Ridge() if self.estimator is None else self.estimator
         known = get_tags(model)
         tags.input_tags.sparse = known.input_tags.sparse and self.method == "refit"
         tags.input_tags.allow_nan = known.input_tags.allow_nan

@@ -21,7 +21,13 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbounds import KernelRidgeSMP, RidgeSMP, log_density_score
+from skbounds import (
+    KernelRidgeSMP,
+    RidgeSMP,
+    eigendecay_bound,
+    log_density_score,
+    small_ball_bound,
+)
 from skbounds.smp._gaussian import joint_log_density, joint_log_normalizer, ridge_law
 
 from .toy import ROWS, WEIGHTS, Y
@@ -1381,3 +1387,69 @@ def test_bayes_width_has_half_the_excess_where_the_model_holds():
     assert abs(np.mean(excess) - np.mean(half)) < 3.0 * error
     error = np.std(excess) / np.sqrt(300)
     assert abs(np.mean(estimates) - np.mean(excess)) < 3.0 * error
+
+
+def test_small_ball_bound():
+    """(28), with the condition that its proof needs; above (26) for normal features."""
+    factor = 28.0 * np.exp(10.0)
+    found = small_ball_bound(1000, 5, kurtosis=1.4)
+    assert found == pytest.approx(0.005 * (1.0 + factor * 1.4 * 0.005))
+    assert found > np.log1p(5 / 994)
+    # For many rows d / n, half of which nothing can beat.
+    assert small_ball_bound(10**12, 5, kurtosis=1.4) == pytest.approx(5e-12, rel=0.01)
+    half = small_ball_bound(10**4, 5, kurtosis=1.4, constant=2.0, exponent=0.5)
+    assert half == pytest.approx(5e-4 * (1.0 + 28.0 * 16.0 * np.exp(19.0) * 1.4 * 5e-4))
+    # 12 log(12) = 29.8 is more than 6 d, and 6 d = 60 more than that.
+    for n, d in ((29, 1), (59, 10)):
+        with pytest.raises(ValueError, match=f"at least {n + 1}"):
+            small_ball_bound(n, d, kurtosis=3.0)
+        assert small_ball_bound(n + 1, d, kurtosis=3.0) > 0.0
+    with pytest.raises(ValueError, match="kurtosis"):
+        small_ball_bound(100, 1, kurtosis=0.5)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0])
+def test_eigendecay_bound(exponent):
+    """(36): the smallest over penalties, its rate, and true for such features."""
+    arguments = {"norm": 2.0, "radius": 0.3, "exponent": exponent, "constant": 1.5}
+    alpha, bound = eigendecay_bound(10_000, **arguments)
+
+    def of(log_lambda):
+        lambda_ = np.exp(log_lambda)
+        dof = 1.5 * lambda_ ** (-1.0 / exponent)
+        return 1.25 * dof / 10_001 + 2.0 * lambda_
+
+    least = np.log(2.0 * 0.09 / 10_001)
+    best = minimize_scalar(of, bounds=(least, 5.0), method="bounded")
+    assert bound == pytest.approx(best.fun, rel=1e-6)
+    assert alpha / 10_001 >= np.exp(least)
+    _, later = eigendecay_bound(640_000, **arguments)
+    rate = 64.0 ** (-exponent / (exponent + 1.0))
+    assert later / bound == pytest.approx(rate, rel=1e-3)
+
+
+def test_eigendecay_bound_holds():
+    """Uniform features of variances j^-2, many more of them than rows."""
+    rng = np.random.default_rng(0)
+    d, n = 400, 100
+    scale = 1.0 / np.arange(1, d + 1)
+    # df at lambda of variances j^-2 is below its integral.
+    constant, radius = np.pi / 2.0, np.sqrt(3.0 * np.sum(scale**2))
+    theta = np.zeros(d)
+    theta[:3] = 1.0, -1.0, 1.0
+    alpha, bound = eigendecay_bound(
+        n, norm=np.sqrt(3.0), radius=radius, exponent=2.0, constant=constant
+    )
+    excess = []
+    for _ in range(40):
+        X = np.sqrt(3.0) * scale * rng.uniform(-1, 1, size=(n + 300, d))
+        mean = X @ theta
+        # Noise that the model does not expect.
+        y = mean + rng.normal(size=len(X)) * np.where(X[:, 0] > 0, 1.5, 0.5)
+        model = RidgeSMP(alpha=alpha, sigma=1.0, fit_intercept=False)
+        model.fit(X[:n], y[:n])
+        loss = -model.log_density(X[n:], y[n:])
+        own = -stats.norm.logpdf(y[n:] - mean[n:])
+        excess.append(np.mean(loss - own))
+        assert model.theory_bound(np.sqrt(3.0)) <= bound
+    assert np.mean(excess) + 2.0 * np.std(excess) / np.sqrt(40) < bound
