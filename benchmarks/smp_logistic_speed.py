@@ -192,7 +192,7 @@ def pool_fit(quick):
     ]
     for name, n in cases[:6] if quick else cases:
         X, y = tables(name)
-        cv = min(5, np.bincount(y[:n]).min())
+        cv = int(min(5, np.unique(y[:n], return_counts=True)[1].min()))
         times = alternate_times(
             {
                 "ours": lambda X=X[:n], y=y[:n]: SMPLogisticRegressionCV().fit(X, y),

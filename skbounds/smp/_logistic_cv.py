@@ -364,32 +364,10 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             Z, codes, weight, penalized, len(classes), Cs, virtual_weights
         )
 
-        # Candidates as they are, with shifted log-odds, and without features.
+        self._pool(
+            losses, shifted, shifts, codes, weight, len(classes), virtual_weights
+        )
         shape = losses.shape[:2]
-        movable = np.broadcast_to(virtual_weights > 0, shape)
-        movable = movable & self._shifts(len(classes))
-        plain = np.ones(shape, bool)
-        if self.calibrate == "intercept":
-            plain = ~movable
-        nulls = NULL_WEIGHTS if self._has_nulls() else ()
-        flat = [losses[plain], shifted[movable]]
-        flat += [
-            null_losses(codes, weight, len(classes), added)[None] for added in nulls
-        ]
-        flat = np.concatenate(flat)
-        options = (weight, self.learning_rate, self.aggregation)
-        pooled = pool_weights(flat, *options)
-        self._plain_weights_, self.shifted_weights_ = np.zeros(shape), np.zeros(shape)
-        self.null_weights_ = np.zeros(len(NULL_WEIGHTS))
-        ends = np.cumsum([plain.sum(), movable.sum()])
-        parts = np.split(pooled, ends)
-        self._plain_weights_[plain], self.shifted_weights_[movable] = parts[:2]
-        self.null_weights_[: len(nulls)] = parts[2]
-        self.weights_ = self._plain_weights_ + self.shifted_weights_
-        self._shifts_ = shifts
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
-        self._nulls_ = np.array([null_proba(counts, added) for added in NULL_WEIGHTS])
-        self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
         self.loo_log_loss_path_ = losses @ weight / weight.sum()
         best = np.argmin(self.loo_log_loss_path_)
         if self.aggregation == "best" and self.weights_.any():
@@ -418,7 +396,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.classes_ = classes
         with np.errstate(over="ignore", divide="ignore"):
             Cs = Cs / scale / scale
-        self.Cs_ = Cs
+        limits = np.finfo(float)
+        self.Cs_ = Cs = np.clip(Cs, limits.tiny, limits.max)
         self.virtual_weights_ = virtual_weights
         self.C_ = float(Cs[best])
         self.virtual_weight_ = float(virtual_weights[best_weight])
@@ -427,6 +406,32 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.n_iter_ = max(fit.n_iter for fit in fits if fit is not None)
         self._warn_of_an_end()
         return self
+
+    def _pool(self, losses, shifted, shifts, codes, weight, n_classes, virtual_weights):
+        """Weigh candidates as they are, with shifted log-odds, and without features."""
+        shape = losses.shape[:2]
+        movable = np.broadcast_to(virtual_weights > 0, shape)
+        movable = movable & self._shifts(n_classes)
+        plain = np.ones(shape, bool)
+        if self.calibrate == "intercept":
+            plain = ~movable
+        nulls = NULL_WEIGHTS if self._has_nulls() else ()
+        flat = [losses[plain], shifted[movable]]
+        flat += [null_losses(codes, weight, n_classes, added)[None] for added in nulls]
+        flat = np.concatenate(flat)
+        options = (weight, self.learning_rate, self.aggregation)
+        pooled = pool_weights(flat, *options)
+        self._plain_weights_, self.shifted_weights_ = np.zeros(shape), np.zeros(shape)
+        self.null_weights_ = np.zeros(len(NULL_WEIGHTS))
+        ends = np.cumsum([plain.sum(), movable.sum()])
+        parts = np.split(pooled, ends)
+        self._plain_weights_[plain], self.shifted_weights_[movable] = parts[:2]
+        self.null_weights_[: len(nulls)] = parts[2]
+        self.weights_ = self._plain_weights_ + self.shifted_weights_
+        self._shifts_ = shifts
+        counts = np.bincount(codes, weights=weight, minlength=n_classes)
+        self._nulls_ = np.array([null_proba(counts, added) for added in NULL_WEIGHTS])
+        self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
 
     def _judge_by_leave_one_out(
         self, Z, codes, weight, penalized, n_classes, Cs, virtual_weights

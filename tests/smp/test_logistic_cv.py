@@ -525,3 +525,29 @@ def test_the_best_candidate_is_the_one_that_is_used():
             j, m = np.argwhere(model.weights_ > 0)[0]
             assert model.C_ == model.Cs_[j]
             assert model.virtual_weight_ == model.virtual_weights_[m]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e140])
+def test_penalties_in_absurd_units_are_numbers(scale):
+    """Cs_ stays within what doubles hold; predictions are those of plain units."""
+    X, codes, _, rows = make_problem(40, 2)
+    plain = SMPLogisticRegressionCV().fit(X, codes)
+    moved = SMPLogisticRegressionCV().fit(X * scale, codes)
+    assert np.isfinite(moved.Cs_).all() and (moved.Cs_ > 0.0).all()
+    assert np.isfinite(moved.C_)
+    expected = plain.predict_proba(rows[:3])
+    assert_allclose(moved.predict_proba(rows[:3] * scale), expected, atol=1e-6)
+
+
+def test_many_classes_leave_virtual_observations_out():
+    """By default; the candidates without are those of a pool that has both."""
+    rng = np.random.default_rng(0)
+    y = np.arange(63) % 21
+    X = 2.0 * rng.normal(size=(21, 5))[y] + rng.normal(size=(63, 5))
+    model = SMPLogisticRegressionCV().fit(X, y)
+    assert model.virtual_weights_.tolist() == [0.0]
+    both = SMPLogisticRegressionCV(virtual_weights=[0, 0.25, 1]).fit(X, y)
+    assert_allclose(both.loo_log_loss_path_[:, :1], model.loo_log_loss_path_)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    few = SMPLogisticRegressionCV().fit(X[y < 20], y[y < 20])
+    assert few.virtual_weights_.tolist() == [0.0, 0.25, 1.0]
