@@ -18,8 +18,6 @@ from skbounds._sklearn_compat import (
     Real,
     StrOptions,
     _fit_context,
-    check_sample_weight,
-    safe_indexing,
 )
 from skbounds.smp._base_fit import BaseFit, contrasts, factorize, reduced_hessian
 from skbounds.smp._base_fit import raw_to_proba as to_proba
@@ -27,9 +25,10 @@ from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._refits import (
     TrainingRows,
     as_features,
-    check_has_rows,
     last_step,
     penalty_root,
+    require_targets,
+    weighted_rows,
 )
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
 
@@ -181,20 +180,8 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         self : object
             Fitted estimator.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
-        y = check_labels(y, warn=True)
-        X, y = indexable(X, y)
-        validate_data(self, X, skip_check_array=True)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, X)
-            kept = np.flatnonzero(weight > 0)
-            X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
-        check_has_rows(y)
+        require_targets(self, y)
+        X, y, weight = weighted_rows(self, X, check_labels(y, warn=True), sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(

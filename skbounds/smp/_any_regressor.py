@@ -20,7 +20,6 @@ from skbounds._sklearn_compat import (
     Real,
     StrOptions,
     _fit_context,
-    check_sample_weight,
     num_samples,
     safe_indexing,
 )
@@ -30,9 +29,10 @@ from skbounds.smp._laws import PredictiveLaws
 from skbounds.smp._refits import (
     TrainingRows,
     as_features,
-    check_has_rows,
     last_step,
     penalty_root,
+    require_targets,
+    weighted_rows,
 )
 
 # Relative to the scale of y: what a prediction may differ from an affine function of y.
@@ -190,11 +190,7 @@ class SMPRegressor(
         self : object
             Fitted estimator.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
+        require_targets(self, y)
         y = check_array(
             column_or_1d(y, warn=True),
             ensure_2d=False,
@@ -202,14 +198,7 @@ class SMPRegressor(
             input_name="y",
             ensure_min_samples=0,
         )
-        X, y = indexable(X, y)
-        validate_data(self, X, skip_check_array=True)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, X)
-            kept = np.flatnonzero(weight > 0)
-            X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
-        check_has_rows(y)
+        X, y, weight = weighted_rows(self, X, y, sample_weight)
         model = Ridge() if self.estimator is None else self.estimator
         rows = TrainingRows(seeded(model, int(self.random_state)), X, y, weight)
         rows.check_weights()

@@ -12,11 +12,15 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array
+from sklearn.utils import check_array, indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
-from skbounds._sklearn_compat import num_samples, safe_indexing
+from skbounds._sklearn_compat import (
+    check_sample_weight,
+    num_samples,
+    safe_indexing,
+)
 
 
 def last_step(estimator):
@@ -176,12 +180,32 @@ def penalty_root(fitted, total: float) -> np.ndarray:
     return np.zeros(0)
 
 
-def check_has_rows(y) -> None:
-    """Raise scikit-learn's error where there are no rows."""
+def require_targets(estimator, y) -> None:
+    """Raise scikit-learn's error where there are no targets."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is "
+            "None."
+        )
+
+
+def weighted_rows(estimator, X, y, sample_weight):
+    """Return rows of positive weight, targets and weights (None: all are 1).
+
+    X stays of the kind that it is; what it holds is for the estimator to judge.
+    """
+    X, y = indexable(X, y)
+    validate_data(estimator, X, skip_check_array=True)
+    weight = None
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, X)
+        kept = np.flatnonzero(weight > 0)
+        X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
     if len(y) == 0:
         raise ValueError(
             "Found array with 0 sample(s) while a minimum of 1 is required."
         )
+    return X, y, weight
 
 
 def as_features(fitted, X) -> np.ndarray:
