@@ -26,6 +26,7 @@ from skbounds.smp._refits import (
     TrainingRows,
     as_features,
     last_step,
+    logistic_strength,
     penalty_root,
     require_targets,
     weighted_rows,
@@ -213,7 +214,8 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         """Return the fit of the logistic regression that comes last."""
         model = last_step(self.estimator_)
         known = isinstance(model, (LogisticRegression, LogisticRegressionCV))
-        if not known or penalty_root(model, 1.0).size == 0:
+        C = logistic_strength(model) if known else None
+        if C is None:
             raise ValueError(
                 "method='influence' needs a LogisticRegression with a squared norm as "
                 f"penalty, alone or last in a pipeline; got {model!r}. Any other "
@@ -224,16 +226,15 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
                 "method='influence' does not know class_weight; give sample_weight, or "
                 "use method='refit'."
             )
-        C = float(np.ravel(model.C_)[0] if hasattr(model, "C_") else model.C)
         Z = self._features(X)
         n_classes = len(self.classes_)
         theta = model.coef_
         penalty = np.full(theta.shape[1], 1.0 / C)
         if model.fit_intercept:
-            theta = np.column_stack([theta, model.intercept_])
-            penalty = np.append(
-                penalty, 1.0 / C if model.solver == "liblinear" else 0.0
-            )
+            constant = self._constant()
+            theta = np.column_stack([theta, model.intercept_ / constant])
+            scaled = model.solver == "liblinear"
+            penalty = np.append(penalty, 1.0 / C if scaled else 0.0)
         Q = contrasts(n_classes)
         theta = Q.T @ theta
         proba = to_proba(Q @ (Z @ theta.T).T)
@@ -249,8 +250,12 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         Z = as_features(self.estimator_, X)
         if not model.fit_intercept:
             return Z
-        constant = model.intercept_scaling if model.solver == "liblinear" else 1.0
-        return np.column_stack([Z, np.full(len(Z), float(constant))])
+        return np.column_stack([Z, np.full(len(Z), self._constant())])
+
+    def _constant(self):
+        """Return the value of the column that stands for the intercept."""
+        model = last_step(self.estimator_)
+        return float(model.intercept_scaling) if model.solver == "liblinear" else 1.0
 
     def _total(self):
         return float(self._training_rows().counts.sum())

@@ -10,8 +10,9 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._blocks import row_blocks
+from skbounds._frames import is_frame, only_column
 from skbounds._seeds import seeded
 from skbounds._sklearn_compat import (
     HasMethods,
@@ -37,8 +38,14 @@ from skbounds.smp._refits import (
 
 # Relative to the scale of y: what a prediction may differ from an affine function of y.
 _AFFINE_TOL = 1e-6
-# What a prediction may lack of following a target at most.
-_FOLLOWS = 1e-9
+# What a prediction must lack of following a target: at a training row, and at any row.
+_FOLLOWS, _ROUNDING = 1e-9, 1e-13
+_NO_LAW = (
+    "{!r} follows the target of a row all the way (a neighbour alone, a full tree, "
+    "interpolation): no law of the target comes out."
+)
+# How far targets are moved to see whether predictions are affine in them.
+_FAR_MOVE = 30.0
 # Rows whose laws are tabulated at a time.
 _BLOCK = 256
 # Factor by which the shape of a gamma law may differ from that of the residuals.
@@ -192,7 +199,7 @@ class SMPRegressor(
         """
         require_targets(self, y)
         y = check_array(
-            column_or_1d(y, warn=True),
+            column_or_1d(only_column(y), warn=not is_frame(y)),
             ensure_2d=False,
             dtype=np.float64,
             input_name="y",
@@ -229,8 +236,8 @@ class SMPRegressor(
         if self.sigma != "loo":
             self.sigma_ = float(self.sigma)
             return
-        square, linear, _ = self._left_out()
-        z = (rows.y - linear / square) * np.sqrt(square)
+        start, square, linear, _ = self._left_out()
+        z = (rows.y - start + linear / square) * np.sqrt(square)
         share = rows.counts / rows.counts.sum()
         floor = 1e-10 * (self._move_ if spread > 0.0 else 1.0)
         self.sigma_ = float(max(np.sqrt(share @ z**2), floor))
@@ -240,41 +247,40 @@ class SMPRegressor(
         few = TrainingRows(**{**vars(rows), "n_jobs": None})
         for i in sorted({0, len(rows.y) // 2, len(rows.y) - 1}):
             row, predictions = safe_indexing(rows.X, [i]), []
-            for move in (0.0, self._move_, -self._move_):
+            # Choices that the regressor makes by itself show at targets far away.
+            for move in (0.0, 1.0, -_FAR_MOVE):
                 few.y = rows.y.copy()
-                few.y[i] += move
+                few.y[i] += move * self._move_
                 predictions.append(float(np.ravel(few.fit().predict(row))[0]))
             middle, above, below = predictions
-            if not abs(above + below - 2.0 * middle) <= _AFFINE_TOL * self._move_:
+            slope = above - middle
+            bend = below - middle + _FAR_MOVE * slope
+            if not abs(bend) <= _AFFINE_TOL * _FAR_MOVE * self._move_:
                 raise ValueError(
                     "method='refit' needs a regressor whose prediction is an affine "
                     f"function of the training targets; {rows.estimator!r} is not. "
                     "Ridge, KernelRidge, nearest neighbours and Gaussian processes "
                     "with optimizer=None are."
                 )
-            if not above - below < 2.0 * self._move_ * (1.0 - _FOLLOWS):
-                raise ValueError(
-                    f"{rows.estimator!r} follows the target of a training row all the "
-                    "way (a neighbour alone, a full tree, interpolation): no law of "
-                    "the target comes out."
-                )
+            if not slope < self._move_ * (1.0 - _FOLLOWS):
+                raise ValueError(_NO_LAW.format(rows.estimator))
 
-    def _terms(self, rows, total, fits):
-        """Return A, B and C of ``A y^2 - 2 B y + C``, (m,) each.
+    def _terms(self, fits):
+        """Return y_0, A, B and C of ``A u^2 + 2 B u + C`` with ``y = y_0 + u``, (m,).
 
         That is twice the loss of a virtual fit at its own target with noise scale 1.
         ``fits`` has per row the answers of two fits: target, prediction and penalty.
         """
-        result = np.empty((3, len(fits)))
+        result = np.empty((4, len(fits)))
         for r, ((y0, f0, v0), (y1, f1, v1)) in enumerate(fits):
             slope, pull = (f1 - f0) / (y1 - y0), (v1 - v0) / (y1 - y0)
-            start, rest = f0 - slope * y0, v0 - pull * y0
-            result[:, r] = (
-                (1.0 - slope) ** 2 + pull @ pull,
-                (1.0 - slope) * start - pull @ rest,
-                start**2 + rest @ rest,
-            )
-        result[0] = np.maximum(result[0], 1e-20)
+            rest = 1.0 - slope
+            if not rest > _ROUNDING:
+                raise ValueError(_NO_LAW.format(self.estimator_))
+            square, linear = rest**2 + pull @ pull, rest * (y0 - f0) + pull @ v0
+            # What is left at the best target: nothing without a penalty.
+            least = (y0 - f0) ** 2 + v0 @ v0 - linear**2 / square if pull.size else 0.0
+            result[:, r] = y0, square, linear, max(least, 0.0)
         return result
 
     def _answer(self, total):
@@ -291,7 +297,7 @@ class SMPRegressor(
             fits = rows.map_replaced(
                 lambda i: (rows.y[i], rows.y[i] + self._move_), self._answer(total)
             )
-            self._left_out_ = self._terms(rows, total, fits)
+            self._left_out_ = self._terms(fits)
         return self._left_out_
 
     def _normal(self, X):
@@ -303,16 +309,17 @@ class SMPRegressor(
         (X,) = indexable(X)
         rows = self._training_rows()
         total = float(rows.counts.sum()) + 1.0
+        move = np.maximum(self._move_, np.abs(fitted))
         fits = rows.map_added(
-            X, lambda r: (fitted[r], fitted[r] + self._move_), self._answer(total)
+            X, lambda r: (fitted[r], fitted[r] + move[r]), self._answer(total)
         )
-        return self._law_of(self._terms(rows, total, fits))
+        return self._law_of(self._terms(fits))
 
     def _law_of(self, terms):
-        square, linear, constant = terms
-        mean = linear / square
-        penalty = np.maximum(constant - linear * mean, 0.0) / (2.0 * self.sigma_**2)
-        return mean, self.sigma_ / np.sqrt(square), -0.5 * np.log(square) - penalty
+        start, square, linear, least = terms
+        penalty = 0.5 * least / self.sigma_**2
+        log_normalizer = -0.5 * np.log(square) - penalty
+        return start - linear / square, self.sigma_ / np.sqrt(square), log_normalizer
 
     # ---------------------------------------------------------------- other models
 
@@ -332,6 +339,11 @@ class SMPRegressor(
         if family == "poisson" and self.sigma not in ("loo", 1.0):
             raise ValueError(
                 f"Poisson regression has no noise scale; got sigma={self.sigma!r}."
+            )
+        if family == "poisson" and np.any(rows.y != np.floor(rows.y)):
+            warn_user(
+                "y does not hold whole numbers: the law is one of counts, which these "
+                "are not (their log density is -inf, loo_log_loss_ nan)."
             )
         theta, penalized = model.coef_, np.ones(len(model.coef_))
         if model.fit_intercept:
@@ -414,6 +426,8 @@ class SMPRegressor(
         steps = glm.replaced()
         own = glm.log_likelihood(steps, glm.y[:, None], nu)[:, 0]
         log_normalizer = table(glm, steps, nu).log_normalizer
+        if glm.family == "poisson":
+            own = np.where(glm.y == np.floor(glm.y), own, np.nan)
         return log_normalizer - own, log_normalizer
 
     def _weighted(self, values):

@@ -12,6 +12,7 @@ strictly convex also with an unpenalised intercept.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,8 +28,9 @@ from skbounds.smp._tilts import label_targets
 # A Newton step that changes no raw prediction by more than this leaves an error of the
 # order of its square.
 LAST_STEP = 1e-9
-# Of the mean square of a column.
-_SMALLEST_PENALTY = 1e-14
+# Of the mean square of a column; and the share of its curvature without separation
+# below which it counts as separated.
+_SMALLEST_PENALTY, _SEPARATED = 1e-14, 1e-9
 # Up to so many columns the products of all pairs are cheaper than a matrix product for
 # every pair of classes.
 _FEW_COLUMNS = 150
@@ -217,16 +219,25 @@ def _residuals(raw, proba, onehot):
     return others - onehot * others.sum(axis=0)
 
 
-def _resolved(penalty, Z, weight):
-    """Return penalties that doubles can tell from none beside the rows.
-
-    Smaller ones leave separable rows without curvature. What they would change is of
-    the order of the floor times the square of the log-odds.
-    """
+def _floor(Z, weight):
+    """Return the least penalties that doubles can tell from none beside such rows."""
     squares = Z.multiply(Z) if sparse.issparse(Z) else Z * Z
     squares = np.asarray(squares.T @ weight).ravel() / weight.sum()
-    floor = _SMALLEST_PENALTY * np.where(squares > 0.0, squares, squares.mean())
-    return np.where(penalty > 0.0, np.maximum(penalty, floor), 0.0)
+    return _SMALLEST_PENALTY * np.where(squares > 0.0, squares, squares.mean())
+
+
+def _resolved(Z, weight, penalty, proba):
+    """Return penalties raised where a fit has left coordinates without curvature.
+
+    All rows that see such a coordinate are separated, and only the penalty holds them.
+    What a larger one changes is of its order times the square of the log-odds.
+    """
+    curvature = weight * np.max(proba * (1.0 - proba), axis=0)
+    squares = Z.multiply(Z) if sparse.issparse(Z) else Z * Z
+    left = np.asarray(squares.T @ curvature).ravel()
+    lost = left <= _SEPARATED * np.asarray(squares.T @ weight).ravel()
+    floor = _floor(Z, weight)
+    return np.where(lost & (penalty > 0.0), np.maximum(penalty, floor), penalty)
 
 
 def _hessian_cost(Z, k):
@@ -275,7 +286,27 @@ def _newton_cg(Z, proba, weight, penalty, gradient, inv_factor, tol):
     return None
 
 
-def fit_base(
+def fit_base(Z, codes, weight, penalty, n_classes, **options) -> BaseFit:
+    """Minimise the penalised log loss, as :func:`_fit` does, with penalties that count.
+
+    Penalties too small for the curvature of separated rows are raised to the least that
+    can be told from none.
+    """
+    data = (Z, codes, weight)
+    raised = np.where(penalty > 0.0, np.maximum(penalty, _floor(Z, weight)), 0.0)
+    if np.array_equal(raised, penalty):
+        return _fit(*data, penalty, n_classes, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        first = _fit(*data, raised, n_classes, **options)
+    options = {**options, "theta": first.theta, "near": None}
+    penalty = _resolved(Z, weight, penalty, first.proba)
+    last = _fit(*data, penalty, n_classes, **options)
+    last.n_iter += first.n_iter
+    return last
+
+
+def _fit(
     Z,
     codes: np.ndarray,
     weight: np.ndarray,
@@ -313,7 +344,6 @@ def fit_base(
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
     k, p = Q.shape[1], Z.shape[1]
-    penalty = _resolved(penalty, Z, weight)
     if near is not None:
         theta = near.theta
     theta = np.zeros((k, p)) if theta is None else theta.copy()

@@ -169,8 +169,9 @@ def small_ball_bound(
             f"n_samples must be at least {least:.0f} for n_features={d} and "
             f"exponent={exponent}; got {n}."
         )
-    factor = 28.0 * constant**4 * np.exp(1.0 + 9.0 / exponent)
-    return float(d / n * (1.0 + factor * kurtosis * d / n))
+    with np.errstate(over="ignore"):
+        factor = 28.0 * np.float64(constant) ** 4 * np.exp(1.0 + 9.0 / exponent)
+        return float(d / n * (1.0 + factor * kurtosis * d / n))
 
 
 @validate_params(
@@ -239,7 +240,9 @@ def eigendecay_bound(
     """
     n = n_samples + 1.0
     power = exponent / (exponent + 1.0)
-    best = (2.5 * constant / (exponent * norm**2 * n)) ** power
-    lambda_ = max(best, 2.0 * radius**2 / n)
-    dof = constant * lambda_ ** (-1.0 / exponent)
-    return float(n * lambda_), float(1.25 * dof / n + 0.5 * lambda_ * norm**2)
+    logarithm = np.log(2.5 * constant / (exponent * n)) - 2.0 * np.log(norm)
+    with np.errstate(over="ignore", under="ignore"):
+        lambda_ = max(np.exp(power * logarithm), 2.0 * np.float64(radius) ** 2 / n)
+        dof = constant * lambda_ ** (-1.0 / exponent)
+        bound = 1.25 * dof / n + 0.5 * (np.sqrt(lambda_) * norm) ** 2
+    return float(n * lambda_), float(bound)

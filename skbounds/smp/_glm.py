@@ -30,10 +30,9 @@ from scipy.special import gammaln, logsumexp, xlogy
 
 # Logarithm of the density, relative to the largest, below which a law ends.
 _END = 45.0
-# Counts up to this are enumerated; laws that reach further are taken for continuous.
-_ENUMERATED = 3000
-_NODES = 1601
-# Largest logarithm of a mean.
+# Edges around a mode, and counts that are taken one by one in any case.
+_NODES, _SINGLE = 1001, 65
+# Largest logarithm of a mean, either way.
 _LARGEST = 600.0
 
 
@@ -88,7 +87,7 @@ class GLM:
 
     def _derivatives(self):
         """Return first and second derivatives of the rows' losses in eta."""
-        mu = np.exp(np.minimum(self.Z @ self.theta, _LARGEST))
+        mu = np.exp(np.clip(self.Z @ self.theta, -_LARGEST, _LARGEST))
         if self.family == "poisson":
             return mu - self.y, mu
         return 1.0 - self.y / mu, self.y / mu
@@ -98,7 +97,14 @@ class GLM:
         curvature = self.weight * self._derivatives()[1]
         hessian = self.Z.T @ (self.Z * curvature[:, None])
         hessian.flat[:: len(hessian) + 1] += total * self.alpha * self.penalized
-        return linalg.cho_solve(linalg.cho_factor(hessian), np.eye(len(hessian)))
+        try:
+            factor = linalg.cho_factor(hessian)
+        except linalg.LinAlgError:
+            raise ValueError(
+                "The log likelihood has no curvature: all targets are zero, or columns "
+                f"depend on one another and alpha={self.alpha!r} is too small."
+            ) from None
+        return linalg.cho_solve(factor, np.eye(len(hessian)))
 
     def added(self, Z) -> Steps:
         """Return the fits with one more row."""
@@ -141,21 +147,39 @@ class GLM:
 
         ``y`` has shape (m, J), in the support.
         """
-        start = np.minimum(steps.eta, _LARGEST)[:, None]
+        if self.family == "gamma":
+            return self.log_density(steps, np.log(y), nu)
+        mu = np.exp(np.clip(steps.eta, -_LARGEST, _LARGEST))[:, None]
         h, unit = steps.h[:, None], steps.unit[:, None]
-        mu = np.exp(start)
-        if self.family == "poisson":
-            c = unit * (y - mu) / (1.0 + unit * h * mu)
-            moved = mu + h * mu * c
-            value = xlogy(y, moved) - moved - gammaln(y + 1.0)
-        else:
-            c = unit * (y / mu - 1.0) / (1.0 + unit * h * y / mu)
-            eta = start + h * c
-            log_y = np.log(y)
-            value = nu * (log_y - eta - np.exp(np.minimum(log_y - eta, 700.0))) - log_y
-            value = value + nu * np.log(nu) - gammaln(nu)
-        one, linear, square = steps.norm[:, :, None]
-        return value - 0.5 * nu * self.alpha * (one + c * (linear + c * square))
+        c = unit * (y - mu) / (1.0 + unit * h * mu)
+        moved = mu + h * mu * c
+        value = xlogy(y, moved) - moved - gammaln(y + 1.0)
+        return value - 0.5 * self.alpha * _squared_norm(steps, c)
+
+    def log_density(self, steps: Steps, log_y, nu):
+        """Return the same of positive targets, by their logarithms."""
+        start = np.clip(steps.eta, -_LARGEST, _LARGEST)[:, None]
+        h, unit = steps.h[:, None], steps.unit[:, None]
+        t = log_y - start
+        # Forms that do not overflow on either side.
+        small = np.exp(np.minimum(t, 0.0))
+        large = np.exp(-np.maximum(t, 0.0))
+        c = np.where(
+            t < 0.0,
+            unit * (small - 1.0) / (1.0 + unit * h * small),
+            unit * (1.0 - large) / (large + unit * h),
+        )
+        eta = start + h * c
+        t = log_y - eta
+        with np.errstate(over="ignore"):
+            value = nu * (t - np.exp(np.minimum(t, 700.0))) - log_y
+        value = value + nu * np.log(nu) - gammaln(nu)
+        return value - 0.5 * nu * self.alpha * _squared_norm(steps, c)
+
+
+def _squared_norm(steps, c):
+    one, linear, square = steps.norm[:, :, None]
+    return one + c * (linear + c * square)
 
 
 @dataclass
@@ -182,7 +206,10 @@ class Table:
     def moments(self):
         """Return means and standard deviations."""
         mean = np.sum(self.mass * self.nodes, axis=1)
-        spread = np.sum(self.mass * (self.nodes - mean[:, None]) ** 2, axis=1)
+        # Beyond the range of doubles: infinite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (self.nodes - mean[:, None]) ** 2
+            spread = np.sum(np.where(self.mass > 0.0, self.mass * squares, 0.0), axis=1)
         return mean, np.sqrt(spread)
 
     def cdf(self, y):
@@ -228,53 +255,97 @@ class Table:
 
 
 def table(glm: GLM, steps: Steps, nu=1.0) -> Table:
-    """Return the laws of rows."""
-    eta = np.minimum(steps.eta, _LARGEST)
-    mu = np.exp(eta)
-    if glm.family == "poisson":
-        own = steps.unit * steps.h * mu
-        share = own / (1.0 + own)
-        spread = np.sqrt(mu) * (1.0 + own)
-        # The law of counts y falls like (b e^(1 - b))^y in the end.
-        fall = np.maximum(share - 1.0 - np.log(np.maximum(share, 1e-20)), 1e-12)
-        reach = mu + _END * (1.0 + 0.3 * spread + 1.0 / fall)
-        if reach.max(initial=1.0) <= _ENUMERATED:
-            nodes = np.arange(np.ceil(reach.max(initial=1.0)))
-            values = glm.log_likelihood(
-                steps, np.broadcast_to(nodes, (len(mu), len(nodes)))
-            )
-            return _normalised(values, nodes, nodes, nodes + 1.0, True)
-        # Whole numbers, many in an interval or none.
-        start = np.maximum(mu - 0.3 * _END * spread, 0.0)[:, None]
-        part = np.linspace(0.0, 1.0, _NODES)
-        edges = np.floor(start + part * (reach[:, None] - start))
-    else:
-        # In log y the law falls by nu to the left, and faster than any power to the
-        # right.
-        left = (_END + 5.0) / nu + 3.0 * steps.h
-        right = 3.0 + np.log1p(_END * (1.0 + 1.0 / nu))
-        spread = 0.5 * np.minimum(1.0, (1.0 + steps.h) / np.sqrt(nu))
-        ends = np.arcsinh(left / spread), np.arcsinh(right / spread)
-        u = np.linspace(0.0, 1.0, _NODES)
-        u = u * (ends[0] + ends[1])[:, None] - ends[0][:, None]
-        edges = np.exp(eta[:, None] + spread[:, None] * np.sinh(u))
-    counts = glm.family == "poisson"
+    """Return the laws of rows, each on a grid of its own."""
+    if glm.family == "gamma":
+        return _positive_table(glm, steps, nu)
+    return _count_table(glm, steps)
+
+
+def _simpson(values, at, log_width):
+    """Return logarithms of integrals over intervals, and the means of ``at`` in them.
+
+    Values are logarithms, at the ends and in the middle, as is ``at``: (3, ...).
+    """
+    weights = values + np.log([1.0, 4.0, 1.0]).reshape(3, *[1] * (values.ndim - 1))
+    total = logsumexp(weights, axis=0)
+    shares = np.exp(weights - np.where(np.isfinite(total), total, 0.0))
+    return total + log_width - np.log(6.0), np.sum(shares * at, axis=0)
+
+
+def _count_table(glm, steps):
+    mu = np.exp(np.clip(steps.eta, -_LARGEST, _LARGEST))[:, None]
+    own = (steps.unit * steps.h)[:, None] * mu
+    linear, square = steps.norm[1][:, None], steps.norm[2][:, None]
+    # Where the penalty is least, and how fast it grows from there.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        calm = mu - 0.5 * linear / square * (1.0 + own) / steps.unit[:, None]
+        spread = (1.0 + own) / np.sqrt(glm.alpha * square)
+    calm = np.where(np.isfinite(calm) & (calm > 0.0), np.minimum(calm, 1e17), mu)
+    # The end of the law.
+    powers = np.broadcast_to(2.0 ** np.arange(-1, 59), (len(mu), 60))
+    coarse = np.floor(np.sort(np.hstack([powers, np.minimum(mu, 1e17), calm]), axis=1))
+    values = glm.log_likelihood(steps, coarse) + np.log(coarse + 1.0)
+    inside = values > values.max(axis=1, keepdims=True) - _END
+    last = coarse[
+        np.arange(len(mu)), coarse.shape[1] - 1 - np.argmax(inside[:, ::-1], 1)
+    ]
+    end = 4.0 * (last[:, None] + 10.0)
+    # The first counts one by one; where they end the law is smooth on their scale.
+    edges = [np.broadcast_to(np.arange(_SINGLE), (len(mu), _SINGLE)), end]
+    for center, width in ((mu, np.sqrt(mu)), (calm, np.fmin(np.sqrt(calm), spread))):
+        center = np.minimum(center, end)
+        width = 0.3 * np.maximum(width, 0.1)
+        edges.append(_around(center, width, center, end - center))
+    edges = np.floor(np.sort(np.maximum(np.hstack(edges), 0.0), axis=1))
     low, high = edges[:, :-1], edges[:, 1:]
-    nodes = 0.5 * (low + high - counts) if counts else np.sqrt(low * high)
-    with np.errstate(divide="ignore"):
+    width = high - low
+    values, nodes = np.full(low.shape, -np.inf), low.copy()
+    # One count; and many, by the integral between the halves.
+    row, cell = np.nonzero(width == 1.0)
+    at = low[row, cell][:, None]
+    values[row, cell] = glm.log_likelihood(steps.rows(row), at)[:, 0]
+    row, cell = np.nonzero(width > 1.0)
+    first = np.maximum(low[row, cell] - 0.5, 0.0)
+    last = high[row, cell] - 0.5
+    three = np.stack([first, 0.5 * (first + last), last])
+    found = glm.log_likelihood(steps.rows(row), three.T).T
+    log_width = np.log(width[row, cell])
+    values[row, cell], nodes[row, cell] = _simpson(found, three, log_width)
+    return _normalised(values, nodes, low, high, True)
+
+
+def _positive_table(glm, steps, nu):
+    # In log y the law has its mode near eta, or near where small targets pull it; it
+    # falls by nu to the left, and faster than any power to the right.
+    eta = np.clip(steps.eta, -_LARGEST, _LARGEST)[:, None]
+    pulled = (steps.unit * steps.h)[:, None]
+    width = 0.2 * np.minimum(1.0, (1.0 + pulled) / np.sqrt(nu))
+    left = pulled + (_END + 5.0) / nu + 8.0
+    right = 3.0 + np.log1p(_END * (1.0 + 1.0 / nu)) + 0.0 * pulled
+    edges = [_around(eta, width, left, right)]
+    edges.append(_around(eta - pulled, width, left - pulled, right + pulled))
+    edges = np.sort(np.hstack(edges), axis=1)
+    low, high = edges[:, :-1], edges[:, 1:]
+    middle = 0.5 * (low + high)
+    with np.errstate(over="ignore", divide="ignore"):
+        at_edges = glm.log_density(steps, edges, nu) + edges
+        at_middle = glm.log_density(steps, middle, nu) + middle
         log_width = np.log(high - low)
-    values = glm.log_likelihood(steps, np.maximum(nodes, low), nu) + log_width
-    return _normalised(values, nodes, low, high, counts)
+        ends = np.exp(edges)
+        three = np.stack([ends[:, :-1], np.exp(middle), ends[:, 1:]])
+    found = np.stack([at_edges[:, :-1], at_middle, at_edges[:, 1:]])
+    values, nodes = _simpson(found, three, log_width)
+    return _normalised(values, nodes, three[0], three[2], False)
+
+
+def _around(center, width, left, right):
+    """Return edges from ``center - left`` to ``center + right``, dense around it."""
+    start, stop = -np.arcsinh(left / width), np.arcsinh(right / width)
+    u = start + np.linspace(0.0, 1.0, _NODES) * (stop - start)
+    return center + width * np.sinh(u)
 
 
 def _normalised(values, nodes, low, high, counts):
     log_normalizer = logsumexp(values, axis=1)
-    shape = values.shape
-    return Table(
-        np.broadcast_to(nodes, shape),
-        np.exp(values - log_normalizer[:, None]),
-        np.broadcast_to(low, shape),
-        np.broadcast_to(high, shape),
-        log_normalizer,
-        counts,
-    )
+    mass = np.exp(values - log_normalizer[:, None])
+    return Table(nodes, mass, low, high, log_normalizer, counts)

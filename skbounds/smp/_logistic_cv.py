@@ -44,6 +44,8 @@ from skbounds.smp._virtual import exact_leave_one_out
 # probability on average at a few hundred rows, 5e-5 at a thousand).
 _MAX_EXACT_SAMPLES = 500
 
+# Loss of a row by a candidate that has none.
+_WORST = 1e4
 # With more classes virtual observations are left out by default. On letter (26 classes,
 # 4 and 12 rows of each) they had no weight, and took two thirds of the time; on vowel
 # (11) they lowered the log loss by .04.
@@ -418,7 +420,8 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         nulls = NULL_WEIGHTS if self._has_nulls() else ()
         flat = [losses[plain], shifted[movable]]
         flat += [null_losses(codes, weight, n_classes, added)[None] for added in nulls]
-        flat = np.concatenate(flat)
+        # What could not be computed is no candidate.
+        flat = np.nan_to_num(np.concatenate(flat), nan=_WORST, posinf=_WORST)
         options = (weight, self.learning_rate, self.aggregation)
         pooled = pool_weights(flat, *options)
         self._plain_weights_, self.shifted_weights_ = np.zeros(shape), np.zeros(shape)

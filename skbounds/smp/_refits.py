@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyClassifier
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
+from skbounds._frames import to_array
 from skbounds._sklearn_compat import (
     check_sample_weight,
     num_samples,
@@ -24,23 +26,41 @@ from skbounds._sklearn_compat import (
 
 
 def last_step(estimator):
-    """Return the last step of a pipeline, anything else as it is."""
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    """Return the last step of a pipeline (of pipelines), anything else as it is."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    return estimator
 
 
 def stack_rows(X, rows):
     """Return the rows of both, in the first one's kind of table."""
     if sparse.issparse(X):
         return sparse.vstack([sparse.csr_array(X), sparse.csr_array(rows)]).tocsr()
+    if sparse.issparse(rows):
+        rows = rows.toarray()
     if hasattr(X, "iloc"):
         import pandas as pd
 
-        return pd.concat([X, rows], axis=0, ignore_index=True)
+        if not hasattr(rows, "iloc"):
+            rows = pd.DataFrame(np.asarray(to_array(rows)), columns=X.columns)
+        # Categories that only one part has would make texts of a column.
+        kinds = {
+            name: kind
+            for name, kind in zip(X.columns, X.dtypes, strict=True)
+            if isinstance(kind, pd.CategoricalDtype)
+        }
+        return pd.concat([X, rows.astype(kinds)], axis=0, ignore_index=True)
     if hasattr(X, "vstack"):
-        return X.vstack(rows)
+        if not hasattr(rows, "vstack"):
+            rows = type(X)(np.asarray(to_array(rows)), schema=X.columns)
+        return X.vstack(rows.cast(dict(X.schema)))
     if hasattr(X, "shape") or hasattr(rows, "shape"):
-        return np.concatenate([np.asarray(X), np.asarray(rows)])
+        return np.concatenate([np.asarray(X), np.asarray(to_array(rows))])
     return [*X, *rows]
+
+
+# Of an entry of a row, in any unit.
+_FAR = 1e60
 
 
 @dataclass
@@ -134,6 +154,9 @@ class TrainingRows:
         return self._map(task, n)
 
     def _fit(self, X, y, weight):
+        if is_classifier(self.estimator) and (y == y[0]).all():
+            # The last row of another class has got this one's label.
+            return DummyClassifier().fit(np.zeros((len(y), 1)), y)
         model = clone(self.estimator)
         return (
             model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)
@@ -145,6 +168,18 @@ class TrainingRows:
         return Parallel(n_jobs=self.n_jobs)(delayed(task)(r) for r in range(size))
 
 
+def logistic_strength(model) -> float | None:
+    """Return C of a logistic regression with a squared norm as penalty, else None."""
+    chosen = isinstance(model, LogisticRegressionCV)
+    ratio = getattr(model, "l1_ratio_" if chosen else "l1_ratio", None)
+    ratio = np.ravel([0.0 if part is None else part for part in np.ravel(ratio)])
+    # Newer versions say by the ratio alone, older ones by a name.
+    name = getattr(model, "penalty", "l2")
+    if ratio.any() or name in ("l1", "elasticnet", None, "none"):
+        return None
+    return float(np.ravel(model.C_ if chosen else model.C)[0])
+
+
 def penalty_root(fitted, total: float) -> np.ndarray:
     """Return v with ``|v|^2 / 2`` the penalty per observation of a fit, if known.
 
@@ -154,13 +189,13 @@ def penalty_root(fitted, total: float) -> np.ndarray:
     """
     model = last_step(fitted)
     if isinstance(model, LogisticRegression):
-        l1 = getattr(model, "l1_ratio", None)
-        if l1 or getattr(model, "penalty", None) in ("l1", "elasticnet", None, "none"):
+        C = logistic_strength(model)
+        if C is None:
             return np.zeros(0)
         values = model.coef_.ravel()
         if model.solver == "liblinear" and model.fit_intercept:
             values = np.append(values, model.intercept_ / model.intercept_scaling)
-        return values / np.sqrt(float(model.C) * total)
+        return values / np.sqrt(C * total)
     if isinstance(model, Ridge):
         return np.sqrt(model.alpha / total) * np.ravel(model.coef_)
     if isinstance(model, KernelRidge):
@@ -201,6 +236,9 @@ def weighted_rows(estimator, X, y, sample_weight):
         weight = check_sample_weight(sample_weight, X)
         kept = np.flatnonzero(weight > 0)
         X, y, weight = safe_indexing(X, kept), y[kept], weight[kept]
+    elif num_samples(X):
+        # Refits come later: what is changed by then must not matter.
+        X, y = safe_indexing(X, np.arange(num_samples(X))), y.copy()
     if len(y) == 0:
         raise ValueError(
             "Found array with 0 sample(s) while a minimum of 1 is required."
@@ -210,6 +248,12 @@ def weighted_rows(estimator, X, y, sample_weight):
 
 def as_features(fitted, X) -> np.ndarray:
     """Return what the last step of a pipeline sees, or the rows themselves."""
-    if isinstance(fitted, Pipeline) and len(fitted.steps) > 1:
-        X = fitted[:-1].transform(X)
-    return check_array(X, accept_sparse=False, dtype=np.float64)
+    while isinstance(fitted, Pipeline):
+        X = fitted[:-1].transform(X) if len(fitted.steps) > 1 else X
+        fitted = fitted[-1]
+    Z = check_array(X, accept_sparse=False, dtype=np.float64)
+    # Beyond, products of leverages are no numbers.
+    largest = np.abs(Z).max(axis=1, initial=0.0, keepdims=True)
+    if np.any(largest > _FAR):
+        Z = Z * (_FAR / np.maximum(largest, _FAR))
+    return Z

@@ -76,7 +76,8 @@ class RidgeSMP(BaseSMPRegressor):
         prediction with variance ``sigma**2 (1 + h)`` instead of about
         ``sigma**2 (1 + h)**2``. If the model holds, its excess risk is half of what the
         minmax law is bounded by (and least possible); it has no bound if the noise is
-        larger than sigma, and no ``log_normalizer_mean_`` (nan).
+        larger than sigma, and no ``log_normalizer_mean_`` (nan);
+        ``log_normalizer`` stays that of the minmax law.
 
         .. versionadded:: 0.2
 

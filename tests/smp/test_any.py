@@ -1,5 +1,7 @@
 """SMPClassifier and SMPRegressor: refits of anything, and one step of some models."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,8 +19,10 @@ from sklearn.linear_model import (
     GammaRegressor,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
     PoissonRegressor,
     Ridge,
+    RidgeCV,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -35,6 +39,7 @@ from skbounds import (
     SMPLogisticRegression,
     SMPRegressor,
 )
+from skbounds.smp._glm import GLM
 
 
 def exact(**params):
@@ -193,6 +198,68 @@ def test_tables_of_any_kind():
     assert words.fit(texts, ["p", "n"] * 6).predict(["good good"])[0] == "p"
 
 
+def test_logistic_regressions_of_all_kinds():
+    """Chosen by cross-validation, with a scaled intercept, in nested pipelines."""
+    X, y, rows = make_classes(2)
+    grid = {"Cs": [0.5], "cv": 3, "tol": 1e-10}
+    if "use_legacy_attributes" in LogisticRegressionCV().get_params():
+        grid |= {"l1_ratios": (0.0,), "use_legacy_attributes": False}
+        grid |= {"scoring": "neg_log_loss"}
+    chosen = SMPClassifier(LogisticRegressionCV(**grid), method="influence").fit(X, y)
+    known = SMPLogisticRegression(C=0.5, method="one-step").fit(X, y)
+    assert_allclose(chosen.predict_proba(rows), known.predict_proba(rows), atol=1e-5)
+    scaled = exact(solver="liblinear", intercept_scaling=10.0)
+    options = {"penalize_intercept": True, "intercept_scaling": 10.0}
+    for method, built_in in (("influence", "one-step"), ("refit", "exact")):
+        ours = SMPClassifier(scaled, method=method).fit(X, y)
+        known = SMPLogisticRegression(method=built_in, **options).fit(X, y)
+        found = ours.predict_proba(rows)
+        assert_allclose(found, known.predict_proba(rows), atol=1e-4)
+    inner = make_pipeline(StandardScaler(), exact(C=0.1))
+    nested = make_pipeline(StandardScaler(), inner)
+    for method in ("influence", "refit"):
+        found = SMPClassifier(nested, method=method).fit(X, y).log_normalizer(rows)
+        flat = SMPClassifier(inner, method=method).fit(X, y).log_normalizer(rows)
+        assert_allclose(found, flat, atol=1e-8)
+    far = SMPClassifier(method="influence").fit(X, y).predict_proba(rows * 1e200)
+    assert np.isfinite(far).all()
+
+
+def test_a_class_of_one_row_is_left_out():
+    """What remains is one class, which a refit gives probability one."""
+    X, _, _ = make_classes(2)
+    y = np.zeros(len(X), dtype=int)
+    y[0] = 1
+    model = SMPClassifier(exact()).fit(X, y)
+    weighted = SMPClassifier(exact()).fit(X, y, sample_weight=np.ones(len(y)))
+    assert 0.0 < model.loo_log_loss_ < 1.0
+    assert model.loo_log_loss_ == pytest.approx(weighted.loo_log_loss_, abs=1e-3)
+
+
+def test_rows_of_other_tables_than_the_training_rows():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    X, y, rows = make_classes(2)
+    names = ["a", "b", "c"]
+    kinds = [
+        lambda Z: Z,
+        lambda Z: pd.DataFrame(Z, columns=names),
+        lambda Z: pl.DataFrame(Z, schema=names),
+        sparse.csr_array,
+    ]
+    expected = SMPClassifier(exact()).fit(X, y).predict_proba(rows)
+    for training in kinds:
+        model = SMPClassifier(exact()).fit(training(X), y)
+        for predicted in kinds:
+            with warnings.catch_warnings():
+                # Of names on one side only.
+                warnings.simplefilter("ignore", UserWarning)
+                found = model.predict_proba(predicted(rows))
+            assert_allclose(found, expected, atol=1e-8)
+    whole = pl.DataFrame(np.round(rows).astype(int), schema=names)
+    SMPClassifier(exact()).fit(pl.DataFrame(X, schema=names), y).predict_proba(whole)
+
+
 def test_what_a_classifier_cannot_do():
     X, y, rows = make_classes(2)
     with pytest.raises(ValueError, match="has no sample_weight"):
@@ -308,6 +375,35 @@ def test_other_smoothers_and_their_scale(estimator):
     assert model.sample(rows, 3, random_state=0).shape == (5, 3)
 
 
+def test_offsets_of_targets_do_not_matter():
+    """Nor do rows far away: the closed form of RidgeSMP."""
+    X, y, rows = make_numbers()
+    for shift in (0.0, 1e8):
+        for estimator, alpha in ((Ridge(solver="svd"), 1.0), (LinearRegression(), 0.0)):
+            ours = SMPRegressor(estimator, sigma=1.0).fit(X, y + shift)
+            known = RidgeSMP(alpha=alpha, sigma=1.0).fit(X, y)
+            found = ours.log_normalizer(rows)
+            assert_allclose(found, known.log_normalizer(rows), rtol=1e-4, atol=1e-6)
+            mean, std = ours.predict(rows, return_std=True)
+            assert_allclose(mean - shift, known.predict(rows), rtol=1e-5, atol=1e-5)
+            assert_allclose(std, known.predict(rows, return_std=True)[1], rtol=1e-6)
+    ours = SMPRegressor(Ridge(solver="svd"), sigma=1.0).fit(X, y)
+    known = RidgeSMP(alpha=1.0, sigma=1.0).fit(X, y)
+    far = X[:1] * 1e4
+    found = ours.predict(far, return_std=True)
+    assert_allclose(found, known.predict(far, return_std=True), rtol=1e-4)
+
+
+def test_training_rows_are_copied():
+    X, y, rows = make_numbers()
+    model, classes = SMPRegressor(sigma=1.0), SMPClassifier(GaussianNB())
+    labels = (y > 0).astype(int)
+    before = model.fit(X, y).predict(rows), classes.fit(X, labels).predict_proba(rows)
+    X[:], y[:], labels[:] = 0.0, 0.0, 0
+    assert_allclose(model.predict(rows), before[0], rtol=0)
+    assert_allclose(classes.predict_proba(rows), before[1], rtol=0)
+
+
 def test_what_a_regressor_cannot_do():
     X, y, _ = make_numbers()
     for estimator in (ElasticNet(), DecisionTreeRegressor(max_depth=3)):
@@ -316,6 +412,13 @@ def test_what_a_regressor_cannot_do():
     for estimator in (DecisionTreeRegressor(), KNeighborsRegressor(1)):
         with pytest.raises(ValueError, match="all the way"):
             SMPRegressor(estimator).fit(X, y)
+    with pytest.raises(ValueError, match="affine"):
+        SMPRegressor(RidgeCV([1e-3, 1e3])).fit(X, y)
+    # Unlike the training rows, which have a copy: alone with its own target.
+    nearest = SMPRegressor(KNeighborsRegressor(4, weights="distance"), sigma=1.0)
+    copies = nearest.fit(np.vstack([X, X]), np.append(y, y + 1.0))
+    with pytest.raises(ValueError, match="all the way"):
+        copies.predict([[0.1, 0.2, 0.3]])
     with pytest.raises(ValueError, match="method='influence' needs"):
         SMPRegressor(Ridge(), method="influence").fit(X, y)
     with pytest.raises(ValueError, match="alpha > 0"):
@@ -421,10 +524,71 @@ def test_laws_of_large_counts_are_continuous():
     proba = np.exp(model.log_density(np.tile(row, (len(k), 1)), k))
     assert proba.sum() == pytest.approx(1.0, abs=1e-5)
     mean, std = model.predict(row, return_std=True)
-    assert mean[0] == pytest.approx(proba @ k, rel=1e-6)
+    assert mean[0] == pytest.approx(proba @ k, rel=1e-5)
     assert std[0] == pytest.approx(np.sqrt(proba @ (k - proba @ k) ** 2), rel=1e-3)
     median = np.searchsorted(np.cumsum(proba), 0.5)
     assert abs(model.predict_quantiles(row, 0.5)[0, 0] - median) <= 1
+
+
+@pytest.mark.parametrize("row", [[10, 0], [0, -100], [0, 20], [3, 3], [0.3, 0.2]])
+def test_laws_of_counts_far_from_all_rows(row):
+    """Sums over millions of counts; whatever rows are predicted beside."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.poisson(np.exp(0.5 + 0.5 * X[:, 0]))
+    model = SMPRegressor(tight(PoissonRegressor, 0.01), method="influence").fit(X, y)
+    row = np.array([row], dtype=float)
+    glm = GLM(**model._glm_)
+    k = np.arange(2_000_000.0)
+    values = glm.log_likelihood(glm.added(model._features(row)), k[None])[0]
+    expected = logsumexp(values)
+    assert model.log_normalizer(row)[0] == pytest.approx(expected, abs=2e-5)
+    proba = np.exp(values - expected)
+    mean, std = model.predict(row, return_std=True)
+    assert mean[0] == pytest.approx(proba @ k, rel=1e-4)
+    moment = np.sqrt(proba @ (k - proba @ k) ** 2)
+    assert std[0] == pytest.approx(moment, rel=1e-3)
+    both = model.predict(np.vstack([row, [[0.0, -60.0]]]))
+    assert both[0] == pytest.approx(mean[0], rel=1e-13)
+
+
+def test_laws_of_positive_numbers_far_from_all_rows():
+    """With two modes, with a huge scale, of a single row: the right numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.exp(0.5 * X[:, 0]) * rng.gamma(2, 0.5, size=60)
+    model = SMPRegressor(tight(GammaRegressor, 1e-4), method="influence").fit(X, y)
+    row = np.array([[0.0, 100.0]])
+    glm = GLM(**model._glm_)
+    t = np.linspace(-400.0, 100.0, 500_001)
+    steps = glm.added(model._features(row))
+    values = glm.log_density(steps, t[None], model.sigma_**-2)[0] + t
+    expected = logsumexp(values) + np.log(t[1] - t[0])
+    assert model.log_normalizer(row)[0] == pytest.approx(expected, abs=1e-5)
+    share = np.cumsum(np.exp(values - logsumexp(values)))
+    median = np.exp(t[np.searchsorted(share, 0.5)])
+    found = model.predict_quantiles(row, 0.5)[0, 0]
+    assert found == pytest.approx(median, rel=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = SMPRegressor(tight(GammaRegressor), method="influence", sigma=30.0)
+        assert np.isfinite(wide.fit(X, y).predict(X[:3])).all()
+        assert np.isfinite(wide.fit(X[:1], y[:1]).log_normalizer(X[:1])).all()
+        assert np.isfinite(model.log_normalizer([[0.0, 500.0]])).all()
+
+
+def test_numbers_that_are_no_counts_have_no_law_of_counts():
+    X, y, _ = make_positive()
+    model = SMPRegressor(PoissonRegressor(), method="influence")
+    with pytest.warns(UserWarning, match="whole numbers"):
+        model.fit(X, y + 0.5)
+    assert np.isnan(model.loo_log_loss_)
+    assert (model.log_density(X, y + 0.5) == -np.inf).all()
+    with pytest.raises(ValueError, match="no curvature"):
+        twice = np.column_stack([X[:, 0], X[:, 0]])
+        SMPRegressor(tight(PoissonRegressor, 1e-18), method="influence").fit(
+            twice, y
+        ).predict(twice[:1])
 
 
 def test_laws_of_positive_numbers_integrate_to_one():

@@ -616,7 +616,7 @@ def test_unconverged_fits_are_reported():
     [
         ({"C": 0.0}, "'C' parameter"),
         ({"C": -1.0}, "'C' parameter"),
-        ({"C": np.inf}, "'C' parameter"),
+        ({"C": np.nan}, "'C' parameter"),
         ({"C": "best"}, "'C' parameter"),
         ({"method": "fast"}, "'method' parameter"),
         ({"virtual_weight": 1.5}, "'virtual_weight' parameter"),

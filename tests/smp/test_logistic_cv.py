@@ -539,6 +539,23 @@ def test_penalties_in_absurd_units_are_numbers(scale):
     assert_allclose(moved.predict_proba(rows[:3] * scale), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("small", [1e-12, 1e-5])
+def test_grids_with_penalties_of_all_sizes(small):
+    """Whatever the fit before: numbers, and those of each penalty alone."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(25, size=150)
+    X = 2.0 * rng.normal(size=(25, 5))[y] + rng.normal(size=(150, 5))
+    options = {"virtual_weights": [0.0], "calibrate": "none"}
+    both = SMPLogisticRegressionCV([small, 1e20], **options)
+    with pytest.warns(UserWarning, match="an end of Cs"):
+        both.fit(X, y)
+    assert np.isfinite(both.predict_proba(X)).all()
+    for index, C in enumerate([small, 1e20]):
+        alone = SMPLogisticRegressionCV([C], **options).fit(X, y)
+        path = both.loo_log_loss_path_[index]
+        assert_allclose(path, alone.loo_log_loss_path_[0], rtol=1e-6)
+
+
 def test_many_classes_leave_virtual_observations_out():
     """By default; the candidates without are those of a pool that has both."""
     rng = np.random.default_rng(0)

@@ -244,14 +244,35 @@ def test_leverages_are_grams_of_whitened_rows(monkeypatch):
                 assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
-def test_penalties_below_rounding_count_as_the_least_that_can_be_told():
+def test_penalties_of_separated_rows_count_as_the_least_that_can_be_told():
     """Each in its column's unit; what nothing has seen takes the others'."""
     Z = np.array([[1.0, 1e-8, 0.0], [-3.0, 2e-8, 0.0]])
     weight = np.array([2.0, 1.0])
     for rows in (Z, sparse.csr_array(Z)):
-        found = _base_fit._resolved(np.array([1e-30, 1e-3, 1e-30]), rows, weight)
-        assert_allclose(found, [1e-14 * 11 / 3, 1e-3, 1e-14 * 11 / 9], rtol=1e-7)
-    assert_allclose(_base_fit._resolved(np.zeros(3), Z, weight), 0.0)
+        floor = _base_fit._floor(rows, weight)
+        assert_allclose(floor, [1e-14 * 11 / 3, 1e-14 * 2e-16, 1e-14 * 11 / 9])
+        penalty = np.array([1e-30, 1e-3, 1e-30])
+        sure = np.full((1, 2), 1e-12)
+        found = _base_fit._resolved(rows, weight, penalty, sure)
+        assert_allclose(found, [floor[0], 1e-3, floor[2]])
+        unsure = np.array([[1e-12, 0.5]])
+        found = _base_fit._resolved(rows, weight, penalty, unsure)
+        assert_allclose(found, [1e-30, 1e-3, floor[2]])
+
+
+def test_small_penalties_of_rows_far_from_the_origin_are_taken_as_they_are():
+    """Beside their squares nothing could be told; beside their curvature it can."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 2))
+    codes = (Z[:, 0] - Z[:, 1] + rng.logistic(size=200) > 0).astype(int)
+    moved = Z + 1e6
+    for penalty in (1e-2, 1e-4):
+        # Nearly only the difference of the two is free: one coordinate, and its norm.
+        turned = np.column_stack([Z[:, 0] - Z[:, 1], np.ones(200)]) / np.sqrt(2)
+        expected = fit_base(turned, codes, np.ones(200), np.array([penalty, 0.0]), 2)
+        found = fit_base(moved, codes, np.ones(200), np.full(2, penalty), 2)
+        difference = (found.theta[0, 0] - found.theta[0, 1]) / np.sqrt(2)
+        assert difference == pytest.approx(expected.theta[0, 0], rel=1e-4)
 
 
 def test_safe_step_decreases_the_objective():
