@@ -11,7 +11,6 @@ from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
-from skbounds._blocks import row_blocks
 from skbounds._frames import is_frame, only_column
 from skbounds._seeds import seeded
 from skbounds._sklearn_compat import (
@@ -25,7 +24,7 @@ from skbounds._sklearn_compat import (
     safe_indexing,
 )
 from skbounds.smp._gaussian import normal_crps, normal_log_density
-from skbounds.smp._glm import GLM, table
+from skbounds.smp._glm import GLM, blocks, log_normalizers, table
 from skbounds.smp._laws import PredictiveLaws
 from skbounds.smp._refits import (
     TrainingRows,
@@ -46,8 +45,8 @@ _NO_LAW = (
 )
 # How far targets are moved to see whether predictions are affine in them.
 _FAR_MOVE = 30.0
-# Rows whose laws are tabulated at a time.
-_BLOCK = 256
+# Edges of laws while their scale is searched for.
+_FEW_NODES = 151
 # Factor by which the shape of a gamma law may differ from that of the residuals.
 _SHAPES = 20.0
 
@@ -379,7 +378,8 @@ class SMPRegressor(
         def loss(log_square):
             nu = np.exp(-log_square)
             own = glm.log_likelihood(steps, glm.y[:, None], nu)[:, 0]
-            return float(glm.weight @ (table(glm, steps, nu).log_normalizer - own))
+            found = log_normalizers(glm, steps, nu, _FEW_NODES)
+            return float(glm.weight @ (found - own))
 
         reach = np.log(_SHAPES)
         found = minimize_scalar(
@@ -400,9 +400,7 @@ class SMPRegressor(
         self.estimator_.predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         Z, glm = self._features(X), GLM(**self._glm_)
-        steps = glm.added(Z)
-        for rows in row_blocks(len(Z), _BLOCK):
-            part = steps.rows(rows)
+        for rows, part in blocks(glm.added(Z)):
             yield rows, part, table(glm, part, self.sigma_**-2)
 
     def _by_table(self, X, function, *shape):
@@ -425,7 +423,7 @@ class SMPRegressor(
         nu = self.sigma_**-2
         steps = glm.replaced()
         own = glm.log_likelihood(steps, glm.y[:, None], nu)[:, 0]
-        log_normalizer = table(glm, steps, nu).log_normalizer
+        log_normalizer = log_normalizers(glm, steps, nu)
         if glm.family == "poisson":
             own = np.where(glm.y == np.floor(glm.y), own, np.nan)
         return log_normalizer - own, log_normalizer

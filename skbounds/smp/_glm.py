@@ -28,8 +28,12 @@ import numpy as np
 from scipy import linalg
 from scipy.special import gammaln, logsumexp, xlogy
 
+from skbounds._blocks import row_blocks
+
 # Logarithm of the density, relative to the largest, below which a law ends.
 _END = 45.0
+# Rows whose laws are tabulated at a time.
+_BLOCK = 256
 # Edges around a mode, and counts that are taken one by one in any case.
 _NODES, _SINGLE = 1001, 65
 # Largest logarithm of a mean, either way.
@@ -254,11 +258,23 @@ class Table:
         return np.sum(below + above, axis=1)
 
 
-def table(glm: GLM, steps: Steps, nu=1.0) -> Table:
+def blocks(steps: Steps):
+    """Yield slices of rows whose laws fit the cache, and their steps."""
+    for rows in row_blocks(len(steps.eta), _BLOCK):
+        yield rows, steps.rows(rows)
+
+
+def table(glm: GLM, steps: Steps, nu=1.0, n_nodes=_NODES) -> Table:
     """Return the laws of rows, each on a grid of its own."""
     if glm.family == "gamma":
-        return _positive_table(glm, steps, nu)
+        return _positive_table(glm, steps, nu, n_nodes)
     return _count_table(glm, steps)
+
+
+def log_normalizers(glm: GLM, steps: Steps, nu=1.0, n_nodes=_NODES):
+    """Return those of the laws of any number of rows."""
+    parts = [table(glm, part, nu, n_nodes).log_normalizer for _, part in blocks(steps)]
+    return np.concatenate(parts)
 
 
 def _simpson(values, at, log_width):
@@ -314,7 +330,7 @@ def _count_table(glm, steps):
     return _normalised(values, nodes, low, high, True)
 
 
-def _positive_table(glm, steps, nu):
+def _positive_table(glm, steps, nu, n_nodes):
     # In log y the law has its mode near eta, or near where small targets pull it; it
     # falls by nu to the left, and faster than any power to the right.
     eta = np.clip(steps.eta, -_LARGEST, _LARGEST)[:, None]
@@ -322,8 +338,9 @@ def _positive_table(glm, steps, nu):
     width = 0.2 * np.minimum(1.0, (1.0 + pulled) / np.sqrt(nu))
     left = pulled + (_END + 5.0) / nu + 8.0
     right = 3.0 + np.log1p(_END * (1.0 + 1.0 / nu)) + 0.0 * pulled
-    edges = [_around(eta, width, left, right)]
-    edges.append(_around(eta - pulled, width, left - pulled, right + pulled))
+    edges = [_around(eta, width, left, right, n_nodes)]
+    left, right = left - pulled, right + pulled
+    edges.append(_around(eta - pulled, width, left, right, n_nodes))
     edges = np.sort(np.hstack(edges), axis=1)
     low, high = edges[:, :-1], edges[:, 1:]
     middle = 0.5 * (low + high)
@@ -338,10 +355,10 @@ def _positive_table(glm, steps, nu):
     return _normalised(values, nodes, three[0], three[2], False)
 
 
-def _around(center, width, left, right):
+def _around(center, width, left, right, n_nodes=_NODES):
     """Return edges from ``center - left`` to ``center + right``, dense around it."""
     start, stop = -np.arcsinh(left / width), np.arcsinh(right / width)
-    u = start + np.linspace(0.0, 1.0, _NODES) * (stop - start)
+    u = start + np.linspace(0.0, 1.0, n_nodes) * (stop - start)
     return center + width * np.sinh(u)
 
 
