@@ -210,6 +210,13 @@ class ChainPath:
             np.array([rss for _, rss in found]),
         )
 
+    def residual_df(self, times):
+        """Return the trace of (I - S)'(I - S) at some times, without the offset.
+
+        With ``S = I - A^T`` that is the trace of ``A^(2 T)``: the df of twice the time.
+        """
+        return self.n_samples - self.at(2.0 * np.asarray(times)).df
+
     def explore(self, judge, longest, aim):
         """Return the statistics where the aim is smallest, and on the way there.
 

@@ -80,7 +80,8 @@ class ClassSolver:
                 state = self._state(problem, basis, spectrum, held_out, rows, None)
                 found = walk(state, self._options(), fixed)
             # The pilot's certificate may not hold where the path is stopped.
-            covered = found.missing_df <= self.rank_tol * found.path[found.chosen, 2]
+            tolerated = self._tolerated(columns.rank)
+            covered = found.missing_df <= tolerated * found.path[found.chosen, 2]
             now = found.path[found.chosen, 1]
             small = improvement(before, now) < self.rank_gain_tol
             if columns.complete or covered or small or not is_enough or rank:

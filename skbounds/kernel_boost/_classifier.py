@@ -105,9 +105,15 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         one by one. "auto" is "eigh" up to 500 rows, else "lowrank". With "gd", a
         `step_size` or ``average=True`` the steps are those of (3.9), otherwise the
         flow, which is within about a percent of them after the first ten or so.
-    max_rank : int, default=512
+    max_rank : int or "auto", default=512
         Largest number of landmarks of "lowrank". There are fewer where a matrix
         of n rows and so many columns would exceed scikit-learn's ``working_memory``.
+        "auto" goes on from 512 to up to 2048 while `missing_df_` is more than half of
+        `df_` and the criterion gains. A ``ConvergenceWarning`` says where it still is
+        at the last one.
+
+        .. versionchanged:: 0.2
+           "auto", and the warning.
     rank_tol : float, default=0.1
         The rank is large enough once the degrees of freedom that may be missing are at
         most this share of those that were found.
@@ -358,6 +364,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
                 f"{self.df_} degrees of freedom"
             )
         self._warn_of_limit(self.n_iter_, self._limit())
+        self._warn_of_rank(len(problem.weight))
         return self
 
     def _problem(self, X, codes, weight, loss):

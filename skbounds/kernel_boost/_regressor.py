@@ -104,10 +104,15 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         ``kernel="sobolev"`` in O(n log n), "gd" takes the steps one by one. "auto" is
         "banded" where it can be, "eigh" up to 500 rows and for "loo", else
         "lowrank".
-    max_rank : int, default=512
+    max_rank : int or "auto", default=512
         Largest number of landmarks of "lowrank". Beyond scikit-learn's
         ``working_memory`` the factor is computed again, block by block, instead of
-        kept.
+        kept. "auto" goes on from 512 to up to 2048 while `missing_df_` is more than
+        half of `df_` and the criterion gains. A ``ConvergenceWarning`` says where it
+        still is at the last one.
+
+        .. versionchanged:: 0.2
+           "auto", and the warning.
     rank_tol : float, default=0.1
         The rank is large enough once the degrees of freedom that may be missing are at
         most this share of those that were found.
@@ -138,7 +143,10 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         ``"gamma"`` and ``"score"``, minus twice the log evidence up to a constant, of
         the search for gamma.
     noise_ : float or ndarray of shape (n_outputs,)
-        Standard deviation of the noise, given or estimated.
+        Standard deviation of the noise: given, or by the residuals and what a fit
+        like this takes of pure noise (what it misses of the function counts as noise).
+        With "cp", "theory" and "discrepancy", which use it, that of greatest marginal
+        likelihood.
     norm_ : float or ndarray of shape (n_outputs,)
         Hilbert norm of the function, given or that of the fit.
     critical_radius_ : float or ndarray of shape (n_outputs,)
@@ -369,6 +377,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
                 f"{self.df_} degrees of freedom"
             )
         self._warn_of_limit(self.n_iter_, options.max_iter or LONGEST)
+        self._warn_of_rank(len(problem.targets))
         return self
 
     def predict(self, X):

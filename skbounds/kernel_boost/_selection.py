@@ -9,6 +9,9 @@ import numpy as np
 from skbounds.kernel_boost import _stopping
 from skbounds.kernel_boost._radius import critical_radius, theory_time
 
+# Rules that use the noise; they were tuned with that of greatest marginal likelihood.
+_BY_LIKELIHOOD = ("cp", "theory", "discrepancy")
+
 
 @dataclass(frozen=True)
 class StoppingOptions:
@@ -122,7 +125,10 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
 
 def describe(path, times, found, options, noise=None, norm=None) -> Choice:
     """Return a choice with the noise, norm and radius that go with its times."""
-    noise = noise_of(path, options) if noise is None else noise
+    if options.noise is None and options.stopping not in _BY_LIKELIHOOD:
+        noise = residual_noise(path, times, options)
+    elif noise is None:
+        noise = noise_of(path, options)
     norm = norm_of(path.norms(times) if norm is None else norm, options)
     return Choice(
         times, found, noise, norm, radii(path, noise, norm), options.stopping == "aicc"
@@ -134,6 +140,18 @@ def noise_of(path, options):
     if options.noise is None:
         return np.sqrt(path.noise())
     return np.full(path.n_outputs, float(options.noise))
+
+
+def residual_noise(path, times, options):
+    """Return the noise's standard deviations by the residuals at a time per output.
+
+    ``E |y - S y|^2`` of pure noise is its variance times ``tr (I - S)'(I - S)``: what a
+    fit takes of the noise is given back, and what it misses of the function is not
+    subtracted.
+    """
+    rss = np.diagonal(path.at(np.asarray(times)).rss)
+    left = path.residual_df(np.asarray(times)) - options.n_offset
+    return np.sqrt(path.n_samples * rss / np.maximum(left, 1.0))
 
 
 def norm_of(norm, options):

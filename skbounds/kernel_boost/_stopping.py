@@ -150,6 +150,11 @@ class SpectralPath:
         left = (1.0 - filters) ** 2 @ self.spectrum.coefficients**2
         return Statistics(times, filters.sum(axis=1), self.spectrum.residual + left)
 
+    def residual_df(self, times):
+        """Return the trace of (I - S)'(I - S) at some times, without the offset."""
+        filters = self.filters(times)
+        return self.n_samples - (filters * (2.0 - filters)).sum(axis=1)
+
     def explore(self, judge, longest, aim):
         """Return the statistics of the whole path, judged.
 

@@ -1,6 +1,7 @@
 """The classifier: invariances, links, labels and scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernel_boost as ref
 from scipy.special import expit, log_expit
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -568,3 +569,20 @@ def test_one_feature(solver):
         return
     f = fit(model, x, y).decision_function([[0.02], [0.5], [0.98]])
     assert f[1] < f[0] and f[1] < f[2]
+
+
+def test_a_rank_that_is_cut_off_is_told():
+    """Many features, sure labels: more dimensions than the factor may have."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 6))
+    y = (np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+    options = {"gamma": 1.0, "random_state": 0, "rank_gain_tol": 0.0}
+    with pytest.warns(ConvergenceWarning, match="rank 128 may miss"):
+        cut = EarlyStoppedKernelBoostClassifier(max_rank=128, **options).fit(X, y)
+    assert cut.missing_df_ > 0.5 * cut.df_
+    model = EarlyStoppedKernelBoostClassifier(max_rank="auto", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.missing_df_ <= 0.5 * model.df_
+    assert model.score(X, y) > cut.score(X, y)

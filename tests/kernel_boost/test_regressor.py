@@ -1,6 +1,7 @@
 """The regressor: solvers that agree, invariances, attributes and scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from reference import kernel_boost as ref
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -616,3 +617,47 @@ def test_verbose(capsys):
     X, y = regression(34, 60)
     make("squared", "rbf", solver="lowrank").fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+def test_a_rank_that_is_cut_off_is_told():
+    """Where much may be missing, and only there; "auto" goes on."""
+    X, y = make_friedman1(3000, noise=0.1, random_state=0)
+    options = {"gamma": 0.5, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="rank 512 may miss up to .* raise max"):
+        cut = EarlyStoppedKernelBoost(**options).fit(X, y)
+    assert cut.missing_df_ > 0.5 * cut.df_ and cut.rank_ == 512
+    quiet = [
+        # Much noise, few features, all that there is, and a rank of one's own.
+        (make_friedman1(3000, noise=1.0, random_state=0), {"gamma": "auto"}),
+        ((X[:, :1], y), {}),
+        ((X[:400], y[:400]), {"solver": "lowrank"}),
+        ((X[:300], y[:300]), {"solver": "eigh"}),
+    ]
+    for (rows, targets), more in quiet:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            model = EarlyStoppedKernelBoost(**{**options, **more}).fit(rows, targets)
+        assert model.missing_df_ <= 0.5 * model.df_
+    with pytest.warns(ConvergenceWarning, match="rank 64 may miss"):
+        EarlyStoppedKernelBoost(max_rank=64, **options).fit(X, y)
+
+
+@pytest.mark.slow
+def test_automatic_ranks():
+    """The error of friedman1 with little noise; no more than it takes elsewhere."""
+    X, y = make_friedman1(3000, noise=0.1, random_state=0)
+    rows, truth = make_friedman1(2000, noise=0.0, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = EarlyStoppedKernelBoost(max_rank="auto", random_state=0).fit(X, y)
+    error = np.sqrt(np.mean((model.predict(rows) - truth) ** 2))
+    assert error < 0.17 and 512 < model.rank_ <= 2048
+    assert model.missing_df_ <= 0.5 * model.df_
+    X, y = make_friedman1(3000, noise=1.0, random_state=0)
+    for rank in (512, "auto"):
+        model = EarlyStoppedKernelBoost(max_rank=rank, random_state=0).fit(X, y)
+        assert model.rank_ == 512
+    few = EarlyStoppedKernelBoost(max_rank="auto", solver="lowrank", random_state=0)
+    usual = clone(few).set_params(max_rank=512)
+    found = few.fit(X[:700], y[:700]).predict(rows)
+    assert_allclose(found, usual.fit(X[:700], y[:700]).predict(rows), rtol=1e-9)

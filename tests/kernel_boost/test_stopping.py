@@ -24,7 +24,7 @@ from kernel_boost.toy import (
     signs,
     staged,
 )
-from skbounds.kernel_boost import StoppingPathDisplay
+from skbounds.kernel_boost import EarlyStoppedKernelBoost, StoppingPathDisplay
 
 SEEDS = [0, 1, 2]
 RULES = ["gcv", "cp", "aicc", "loo", "discrepancy", "theory"]
@@ -245,7 +245,8 @@ def test_theory_with_estimates(seed):
     pilot = stopped("gcv", X, y)
     slow = slow_path(pilot, X, y)
     where = int(np.searchsorted(slow["times"], pilot.n_iter_))
-    assert_allclose(model.noise_, pilot.noise_, rtol=1e-6)
+    likely = stopped("cp", X, y)
+    assert_allclose(model.noise_, likely.noise_, rtol=1e-6)
     assert_allclose(model.norm_, slow["norm"][where], rtol=1e-6)
     squared = ref.critical_radius_bisection(
         model.eigenvalues_, model.noise_ / model.norm_, 20
@@ -762,3 +763,40 @@ def test_display(loss, stopping):
     ]
     assert np.any(np.isclose(np.array(marked, dtype=float), model.n_iter_))
     pyplot.close(display.figure_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "sobolev"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_noise_by_residuals(kernel, weighted):
+    """What a fit takes of pure noise is given back: the trace of (I - S)'(I - S)."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, size=(30, 1))
+    y = np.sin(5.0 * X[:, 0]) + 0.3 * rng.normal(size=30)
+    weight = rng.integers(1, 4, size=30) if weighted else np.ones(30, dtype=int)
+    rows = np.repeat(np.arange(30), weight)
+    # Copies of a row are fitted exactly by the rule that has only them.
+    rules = [(None, {"max_iter": 40}), ("gcv", {})]
+    for stopping, more in rules[: 1 if weighted else 2]:
+        model = EarlyStoppedKernelBoost(kernel, stopping=stopping, **more)
+        if kernel == "rbf":
+            model.set_params(gamma=2.0)
+        model.fit(X, y, sample_weight=weight if weighted else None)
+        n = len(rows)
+        mu = ref.eigenvalues(ref.gram(X[rows], kernel=kernel, gamma=2.0))
+        h = 1.0 - (1.0 - model.step_size_ * np.clip(mu, 0.0, None)) ** model.n_iter_
+        rss = np.sum((y - model.predict(X))[rows] ** 2)
+        free = n - 1.0 - np.sum(2.0 * h - h**2)
+        assert_allclose(model.noise_, np.sqrt(rss / free), rtol=1e-6)
+
+
+def test_noise_of_pure_noise():
+    """On average it is what it is; that of greatest likelihood is two thirds of it."""
+    found, likely = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+        for stopping, store in (("gcv", found), ("cp", likely)):
+            model = EarlyStoppedKernelBoost(stopping=stopping, random_state=0)
+            store.append(model.fit(X, y).noise_)
+    assert 0.85 < np.mean(found) < 1.1
+    assert np.mean(likely) < 0.8
