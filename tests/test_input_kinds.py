@@ -14,7 +14,7 @@ from common import instances, make_data
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -30,7 +30,9 @@ from skbounds import (
     KernelRidgeSMP,
     PACBayesEnsembleClassifier,
     PACBayesSVMEnsemble,
+    SMPClassifier,
     SMPLogisticRegression,
+    SMPRegressor,
     bolstered_val_score,
 )
 
@@ -381,7 +383,12 @@ KINDS = {
     "x 1e160": lambda X: X * 1e160,
     "x 1e-160": lambda X: X * 1e-160,
 }
-WRAPPERS = (BolsteredSearchCV, PACBayesEnsembleClassifier)
+WRAPPERS = (
+    BolsteredSearchCV,
+    PACBayesEnsembleClassifier,
+    SMPClassifier,
+    SMPRegressor,
+)
 # What an error may say, of the user's numbers.
 SAYS = re.compile(
     r"entries must be below|varies by|squares vanish|too far from any model|too large "
@@ -404,6 +411,10 @@ def test_spoilt_numbers_are_borne_or_named(estimator, kind):
             estimator.set_params(
                 estimator=SMPLogisticRegression(), param_grid={"C": [1.0, 2.0]}
             )
+        elif isinstance(estimator, SMPClassifier):
+            estimator.set_params(estimator=SMPLogisticRegression(), method="refit")
+        elif isinstance(estimator, SMPRegressor):
+            estimator.set_params(estimator=Ridge(solver="svd"), method="refit")
         else:
             estimator.set_params(estimators=[SMPLogisticRegression()])
     try:

@@ -39,10 +39,6 @@ from skbounds.smp._refits import (
 _AFFINE_TOL = 1e-6
 # What a prediction must lack of following a target: at a training row, and at any row.
 _FOLLOWS, _ROUNDING = 1e-9, 1e-13
-_NO_LAW = (
-    "{!r} follows the target of a row all the way (a neighbour alone, a full tree, "
-    "interpolation): no law of the target comes out."
-)
 # How far targets are moved to see whether predictions are affine in them.
 _FAR_MOVE = 30.0
 # Edges of laws while their scale is searched for.
@@ -244,6 +240,7 @@ class SMPRegressor(
     def _check_affine(self, rows):
         """Raise an error if predictions at rows are not affine in their targets."""
         few = TrainingRows(**{**vars(rows), "n_jobs": None})
+        follows = []
         for i in sorted({0, len(rows.y) // 2, len(rows.y) - 1}):
             row, predictions = safe_indexing(rows.X, [i]), []
             # Choices that the regressor makes by itself show at targets far away.
@@ -261,8 +258,13 @@ class SMPRegressor(
                     "Ridge, KernelRidge, nearest neighbours and Gaussian processes "
                     "with optimizer=None are."
                 )
-            if not slope < self._move_ * (1.0 - _FOLLOWS):
-                raise ValueError(_NO_LAW.format(rows.estimator))
+            follows.append(not slope < self._move_ * (1.0 - _FOLLOWS))
+        if all(follows):
+            raise ValueError(
+                f"{rows.estimator!r} follows the target of a row all the way (a "
+                "neighbour alone, a full tree, interpolation): no law of the target "
+                "comes out."
+            )
 
     def _terms(self, fits):
         """Return y_0, A, B and C of ``A u^2 + 2 B u + C`` with ``y = y_0 + u``, (m,).
@@ -273,9 +275,8 @@ class SMPRegressor(
         result = np.empty((4, len(fits)))
         for r, ((y0, f0, v0), (y1, f1, v1)) in enumerate(fits):
             slope, pull = (f1 - f0) / (y1 - y0), (v1 - v0) / (y1 - y0)
-            rest = 1.0 - slope
-            if not rest > _ROUNDING:
-                raise ValueError(_NO_LAW.format(self.estimator_))
+            # As little as can be told from nothing.
+            rest = max(1.0 - slope, _ROUNDING)
             square, linear = rest**2 + pull @ pull, rest * (y0 - f0) + pull @ v0
             # What is left at the best target: nothing without a penalty.
             least = (y0 - f0) ** 2 + v0 @ v0 - linear**2 / square if pull.size else 0.0
@@ -312,7 +313,14 @@ class SMPRegressor(
         fits = rows.map_added(
             X, lambda r: (fitted[r], fitted[r] + move[r]), self._answer(total)
         )
-        return self._law_of(self._terms(fits))
+        terms = self._terms(fits)
+        flat = np.count_nonzero(terms[1] <= 4.0 * _ROUNDING**2)
+        if flat:
+            warn_user(
+                f"At {flat} of {len(fitted)} rows the regressor follows a target all "
+                "the way: their laws are flat."
+            )
+        return self._law_of(terms)
 
     def _law_of(self, terms):
         start, square, linear, least = terms

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
 from skbounds._frames import to_array
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     check_sample_weight,
     num_samples,
@@ -231,6 +232,10 @@ def weighted_rows(estimator, X, y, sample_weight):
     """
     X, y = indexable(X, y)
     validate_data(estimator, X, skip_check_array=True)
+    values = X.data if sparse.issparse(X) else X
+    if getattr(getattr(values, "dtype", None), "kind", "") == "f":
+        # Missing values are for the estimator to judge.
+        check_magnitude(values[np.isfinite(values)], "X")
     weight = None
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, X)

@@ -96,11 +96,15 @@ class Spectral:
                     rest[:, None] > 0.0, residual / (rest * width)[:, None], 0.0
                 )
                 return scores, np.log(width), residual, leverage
+        # What the penalty multiplies; without one it may be beyond what doubles hold.
+        k, b = np.zeros(len(z)), np.zeros(fitted.shape)
+        if lambda_ > 0.0:
+            k, b = z2 @ inverse**2, z @ (theta * inverse[:, None])
         scores, log_std = leave_one_out_law(
             fitted,
             leverage,
-            z2 @ inverse**2,
-            z @ (theta * inverse[:, None]),
+            k,
+            b,
             self.y[rows],
             unit,
             lambda_,

@@ -417,8 +417,16 @@ def test_what_a_regressor_cannot_do():
     # Unlike the training rows, which have a copy: alone with its own target.
     nearest = SMPRegressor(KNeighborsRegressor(4, weights="distance"), sigma=1.0)
     copies = nearest.fit(np.vstack([X, X]), np.append(y, y + 1.0))
-    with pytest.raises(ValueError, match="all the way"):
-        copies.predict([[0.1, 0.2, 0.3]])
+    with pytest.warns(UserWarning, match="At 1 of 1 rows .* all the way"):
+        _, std = copies.predict([[0.1, 0.2, 0.3]], return_std=True)
+    assert std[0] > 1e12
+    # One row so far away that nothing else counts for it is no interpolation.
+    away = X.copy()
+    away[7, 0] = 1e9
+    found = SMPRegressor(Ridge(solver="svd"), sigma=1.0).fit(away, y).predict(X)
+    assert_allclose(found, RidgeSMP(sigma=1.0).fit(away, y).predict(X), atol=1e-4)
+    with pytest.raises(ValueError, match="entries must be below"):
+        SMPRegressor().fit(X * 1e150, y)
     with pytest.raises(ValueError, match="method='influence' needs"):
         SMPRegressor(Ridge(), method="influence").fit(X, y)
     with pytest.raises(ValueError, match="alpha > 0"):
