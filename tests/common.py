@@ -88,8 +88,8 @@ INSTANCES = {
         {"method": "influence"},
     ],
     "SMPRegressor": [
-        {"estimator": Ridge(solver="cholesky")},
-        {"estimator": Ridge(2.0, solver="cholesky"), "sigma": 1.0},
+        {"estimator": Ridge(solver="sparse_cg", tol=1e-12)},
+        {"estimator": Ridge(2.0, solver="sparse_cg", tol=1e-12), "sigma": 1.0},
     ],
     "RidgeSMP": [
         {},

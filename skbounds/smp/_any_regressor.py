@@ -378,7 +378,9 @@ class SMPRegressor(
     def _gamma_scale(self):
         """Return the coefficient of variation with the best leave-one-out loss."""
         glm = GLM(**self._glm_)
-        ratio = glm.y / np.exp(glm.Z @ glm.theta)
+        # Of targets by fitted means, not beyond what is a scale at all.
+        ratio = np.log(glm.y) - glm.Z @ glm.theta
+        ratio = np.exp(np.clip(ratio, -50.0, 50.0))
         first = float(glm.weight @ (ratio - 1.0) ** 2 / glm.weight.sum())
         first = np.log(min(max(first, 1e-8), 1e4))
         steps = glm.replaced()
