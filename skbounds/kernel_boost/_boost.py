@@ -223,12 +223,11 @@ class BaseKernelBoost(SkboundsEstimator):
         limit, rank = self._rank_limit(n), len(self.landmark_indices_)
         df = float(np.max(self.df_))
         if limit <= rank < n and self.missing_df_ > _MUCH * df:
-            advice = (
-                "scale the features" if self.max_rank == "auto" else "raise max_rank"
-            )
+            more = "give a larger one" if self.max_rank == "auto" else "raise it"
             warn_user(
                 f"The factor of rank {rank} may miss up to {self.missing_df_:.0f} "
-                f"degrees of freedom, {df:.0f} were found: {advice}.",
+                f"degrees of freedom, {df:.0f} were found: max_rank={self.max_rank!r} "
+                f"is too small; {more}.",
                 ConvergenceWarning,
             )
 

@@ -81,7 +81,7 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
     """
     n, m, rule = path.n_samples, path.n_outputs, options.stopping
     longest = float(options.max_iter or _stopping.LONGEST)
-    noise = noise_of(path, options)
+    noise = noise_of(path, options) if _is_given(options) else None
     generalised = lambda found: _stopping.gcv(
         found, n, options.n_offset, options.df_margin
     )
@@ -125,14 +125,20 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
 
 def describe(path, times, found, options, noise=None, norm=None) -> Choice:
     """Return a choice with the noise, norm and radius that go with its times."""
-    if options.noise is None and options.stopping not in _BY_LIKELIHOOD:
-        noise = residual_noise(path, times, options)
-    elif noise is None:
-        noise = noise_of(path, options)
+    if noise is None:
+        given = _is_given(options)
+        noise = (
+            noise_of(path, options) if given else residual_noise(path, times, options)
+        )
     norm = norm_of(path.norms(times) if norm is None else norm, options)
     return Choice(
         times, found, noise, norm, radii(path, noise, norm), options.stopping == "aicc"
     )
+
+
+def _is_given(options):
+    """Tell whether the noise is known before the path is stopped."""
+    return options.noise is not None or options.stopping in _BY_LIKELIHOOD
 
 
 def noise_of(path, options):

@@ -19,8 +19,13 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
-from skbounds.smp._base_fit import BaseFit, contrasts, factorize, reduced_hessian
-from skbounds.smp._base_fit import raw_to_proba as to_proba
+from skbounds.smp._base_fit import (
+    BaseFit,
+    contrasts,
+    factorize,
+    raw_to_proba,
+    reduced_hessian,
+)
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._refits import (
     TrainingRows,
@@ -237,7 +242,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
             penalty = np.append(penalty, 1.0 / C if scaled else 0.0)
         Q = contrasts(n_classes)
         theta = Q.T @ theta
-        proba = to_proba(Q @ (Z @ theta.T).T)
+        proba = raw_to_proba(Q @ (Z @ theta.T).T)
         hessian = reduced_hessian(Z, proba, weight)
         hessian.flat[:: len(hessian) + 1] += np.tile(penalty, len(theta))
         return BaseFit(

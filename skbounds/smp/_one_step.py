@@ -50,14 +50,10 @@ def leverages(base: BaseFit, features) -> np.ndarray:
         # An entry at a time would go through memory k times.
         inverse, _ = linalg.lapack.dlauum(base.inv_factor, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        result = np.empty((features.shape[0], k, k))
+        rows = features.toarray() if sparse.issparse(features) else features
+        result = np.empty((len(rows), k, k))
         for a in range(k):
-            part = np.asarray(features @ inverse[a * p : (a + 1) * p])
-            part = part.reshape(-1, k, p)
-            if sparse.issparse(features):
-                rows = features.toarray()
-            else:
-                rows = features
+            part = (rows @ inverse[a * p : (a + 1) * p]).reshape(-1, k, p)
             result[:, a] = (part @ rows[:, :, None])[:, :, 0]
         return result
     # The factor is triangular: a block's rows before its own are zero.

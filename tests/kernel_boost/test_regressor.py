@@ -623,7 +623,7 @@ def test_a_rank_that_is_cut_off_is_told():
     """Where much may be missing, and only there; "auto" goes on."""
     X, y = make_friedman1(3000, noise=0.1, random_state=0)
     options = {"gamma": 0.5, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match="rank 512 may miss up to .* raise max"):
+    with pytest.warns(ConvergenceWarning, match="rank 512 may miss up to .* raise it"):
         cut = EarlyStoppedKernelBoost(**options).fit(X, y)
     assert cut.missing_df_ > 0.5 * cut.df_ and cut.rank_ == 512
     quiet = [

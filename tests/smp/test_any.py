@@ -277,8 +277,8 @@ def test_what_a_classifier_cannot_do():
         SMPClassifier().fit(X, y).predict(rows[:, :2])
 
 
-def test_the_normaliser_bounds_the_excess_of_discriminant_like_models():
-    """Of the maximum likelihood Bernoulli per group: Laplace, with its bound."""
+def test_shares_of_classes_become_the_rule_of_succession():
+    """Laplace and its normaliser, from a classifier that looks at no feature."""
     rng = np.random.default_rng(0)
 
     class Rate(GaussianNB):
@@ -698,7 +698,7 @@ def test_laws_beat_the_plug_in_where_rows_are_few(n, d):
     assert 0.85 < np.mean(coverage) < 0.93
 
 
-def test_discriminant_analysis_of_the_guide():
+def test_discriminant_analysis_gains_on_few_rows():
     """Improved by taking back what it is too sure of, on few rows of many columns."""
     rng = np.random.default_rng(0)
     gain = []
