@@ -43,7 +43,7 @@ def copy_ids(values, codes):
     first, second = order[close], order[close + 1]
     equal = _equal_rows(values, first, second)
     equal &= (codes[first] == codes[second]).all(axis=1)
-    if equal.any() and not _looks_continuous(values):
+    if equal.any() and not looks_continuous(values):
         return None
     begins = np.ones(n, dtype=bool)
     begins[close[equal] + 1] = False
@@ -52,7 +52,8 @@ def copy_ids(values, codes):
     return ids
 
 
-def _looks_continuous(values):
+def looks_continuous(values):
+    """Tell whether rows of these features that are the same are copies."""
     if issparse(values):
         return len(np.unique(values.data)) > _FEW_VALUES
     return bool((count_values(values) > _FEW_VALUES).any())

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
@@ -16,14 +23,17 @@ from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
 from skbounds.kernel_boost import _solvers
 from skbounds.kernel_boost._factor import KernelFactor
+from skbounds.kernel_boost._folds import given_folds, hash_folds, numbers_of_split
 from skbounds.kernel_boost._gamma import choose_gamma, typical_distance
 from skbounds.kernel_boost._kernels import (
     NAMES,
     POSITIVE,
+    WITH_SCALES,
     WITH_WIDTH,
     Kernel,
     scale_gamma,
 )
+from skbounds.kernel_boost._relevance import draw_sample, find_relevance, make_scale
 from skbounds.kernel_boost._stopping import LONGEST
 
 _FIRST_RANK = 32
@@ -36,6 +46,8 @@ _RELIABLE_RANK = 128
 _USUAL_RANK, _LARGEST_RANK, _LARGEST_WORK, _MUCH = 512, 2048, 4e10, 0.5
 # Up to so many rows all eigenvectors are computed.
 FEW_ROWS = 500
+# Folds of intervals.
+INTERVAL_FOLDS = 10
 # Steps of the plain iteration where no limit is given.
 LONGEST_PLAIN = 10_000
 
@@ -74,12 +86,20 @@ class BaseKernelBoost(SkboundsEstimator):
         "rank_gain_tol": [Interval(Real, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "cv": ["cv_object"],
+        "relevance": [StrOptions({"auto", "ard"}), "array-like", None],
+        "clip": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
-    def _check_stopping(self, X_val, y_val, sample_weight_val):
+    def _check_stopping(self, X_val, y_val, sample_weight_val, groups):
         """Refuse combinations of parameters that say nothing."""
+        if groups is not None and not self._needs_folds():
+            raise ValueError(
+                "groups are for stopping='cv' and intervals=True; got "
+                f"stopping={self.stopping!r}."
+            )
         if self.stopping is None and self.max_iter is None:
             raise ValueError(
                 "stopping=None takes exactly max_iter steps, and max_iter is None; "
@@ -90,7 +110,7 @@ class BaseKernelBoost(SkboundsEstimator):
             raise ValueError(f"{given} is given, but {missing} is not.")
         if sample_weight_val is not None and X_val is None:
             raise ValueError("sample_weight_val is given without X_val and y_val.")
-        if X_val is not None and self.stopping != "validation":
+        if X_val is not None and self._rule() != "validation":
             raise ValueError(
                 "X_val and y_val are for stopping='validation'; got "
                 f"stopping={self.stopping!r}."
@@ -164,6 +184,116 @@ class BaseKernelBoost(SkboundsEstimator):
             )
         return X
 
+    def _rule(self):
+        """Return the stopping rule."""
+        return self.stopping
+
+    def _needs_folds(self):
+        return self._rule() == "cv"
+
+    def _numbers_of_cv(self, X, y, groups):
+        """Return the test set of each row where cv is a splitter; None otherwise."""
+        if self.cv is None or isinstance(self.cv, Integral):
+            return None
+        splits = check_cv(self.cv).split(X, y, groups)
+        return numbers_of_split(splits, X.shape[0], complete=self._wants_intervals())
+
+    def _wants_intervals(self):
+        return False
+
+    def _check_folds(self, X, y, groups):
+        """Return the rows' test sets of a splitter or None, and the groups or None."""
+        if not self._needs_folds():
+            return None, None
+        if groups is not None:
+            groups = column_or_1d(groups)
+            check_consistent_length(X, groups)
+        return self._numbers_of_cv(X, y, groups), groups
+
+    def _make_folds(self, X, targets, weight, rng, numbers, groups, *, codes=None):
+        """Return the folds of rows that are kept.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n, d)
+        targets : ndarray of shape (n, m)
+        weight : ndarray of shape (n,)
+        rng : Generator
+            Left as it is.
+        numbers : ndarray of shape (n,) or None
+            Of the rows' test sets.
+        groups : ndarray of shape (n,) or None
+        codes : ndarray of shape (n,) or None
+            Classes.
+        """
+        complete = self._wants_intervals()
+        if numbers is not None:
+            folds = given_folds(numbers, weight)
+        else:
+            if len(weight) < 2 and weight.sum() < 2.0:
+                raise ValueError(
+                    "stopping='cv' and intervals=True leave rows out, and need at "
+                    f"least 2; got n_samples={len(weight)}."
+                )
+            folds = hash_folds(
+                X, targets, weight,
+                INTERVAL_FOLDS if complete else (self.cv or 5),
+                self._hash_seed(rng, 0),
+                codes=codes,
+                groups=groups,
+                kernel_matrix=self.kernel == "precomputed",
+                all_folds=complete,
+            )  # fmt: skip
+        for held in folds.held:
+            if held.sum() >= weight.sum():
+                raise ValueError("cv leaves no row to learn from.")
+        return folds
+
+    def _check_relevance(self, X):
+        """Refuse a relevance that has no meaning for the kernel or the rows."""
+        given = self.relevance
+        if given is None or (isinstance(given, str) and given == "auto"):
+            return
+        name = "relevance='ard'" if isinstance(given, str) else "an array as relevance"
+        if callable(self.kernel) or self.kernel not in WITH_SCALES:
+            raise ValueError(
+                f"{name} is for kernel='rbf' and 'anova'; got kernel={self.kernel!r}."
+            )
+        if issparse(X):
+            raise ValueError(f"{name} is for dense X; got a sparse matrix.")
+        if isinstance(given, str):
+            if self.gamma != "auto":
+                raise ValueError(
+                    "relevance='ard' chooses a scale for each feature in place of "
+                    f"gamma: leave gamma='auto'; got gamma={self.gamma!r}."
+                )
+            return
+        given = check_array(
+            given, ensure_2d=False, dtype=np.float64, input_name="relevance"
+        )
+        if given.shape != (X.shape[1],):
+            raise ValueError(
+                "relevance must have a number for each feature, shape "
+                f"({X.shape[1]},); got shape {given.shape}."
+            )
+        if (given < 0.0).any() or not given.any():
+            raise ValueError(
+                "relevance must not have negative numbers, nor zeros only; got "
+                f"{given.tolist()}."
+            )
+
+    def _scale_of(self, relevance, X, weight):
+        """Return how features are scaled for a relevance."""
+        relevance = np.asarray(relevance, dtype=np.float64)
+        return make_scale(relevance, X, weight, clip=self.clip)
+
+    def _find_scale(self, X, targets, weight, rng):
+        """Return the scales of greatest evidence; None where nothing varies."""
+        sample = draw_sample(X, targets, weight, self._hash_seed(rng, 1))
+        if sample is None:
+            return None
+        return self._scale_of(find_relevance(sample), X, weight)
+
     def _keep(self, X, y, sample_weight):
         """Return rows of positive weight, their targets, weights and numbers."""
         weight = check_sample_weight(sample_weight, X)
@@ -186,24 +316,47 @@ class BaseKernelBoost(SkboundsEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return np.random.default_rng(seed)
 
-    def _choose_kernel(self, X, targets, weight, rng):
-        """Return the kernel with its gamma, and the path of a search or None."""
-        make = lambda gamma: Kernel(
-            self.kernel, gamma, self.degree, self.coef0, self.kernel_params
+    def _kernel(self, scale=None):
+        """Return the kernel without a gamma."""
+        return Kernel(
+            self.kernel, None, self.degree, self.coef0, self.kernel_params, scale
         )
+
+    def _hash_seed(self, rng, purpose):
+        """Return a seed for hashes: always the same one without a random_state.
+
+        The generator's own stream is left as it is.
+        """
+        if self.random_state is None:
+            return purpose
+        return int(rng.spawn(1)[0].integers(2**63))
+
+    def _choose_kernel(self, X, targets, weight, rng, scale=None):
+        """Return the kernel with its gamma, and the path of a search or None.
+
+        Parameters
+        ----------
+        scale : FeatureScale or None
+            Of the features, which gamma is chosen for.
+        """
+        kernel = self._kernel(scale)
         gamma, path = self.gamma, None
-        if isinstance(gamma, str) and gamma == "auto":
-            gamma = None
-            if not callable(self.kernel) and self.kernel in WITH_WIDTH:
-                start = 1.0 / typical_distance(
-                    X, weight, rng, squared=self.kernel == "rbf"
-                )
-                gamma, path = choose_gamma(make, X, targets, weight, rng, start)
-        elif isinstance(gamma, str):
-            gamma = scale_gamma(X, weight)
+        if isinstance(gamma, str):
+            X = X if scale is None else scale(X)
+            if gamma == "scale":
+                gamma = scale_gamma(X, weight)
+            else:
+                gamma = None
+                if not callable(self.kernel) and self.kernel in WITH_WIDTH:
+                    start = 1.0 / typical_distance(
+                        X, weight, rng, squared=self.kernel == "rbf"
+                    )
+                    make = lambda gamma: replace(kernel, gamma=gamma, scale=None)
+                    gamma, path = choose_gamma(make, X, targets, weight, rng, start)
         if callable(self.kernel) or self.kernel == "precomputed":
-            return make(None), path
-        return make(1.0 / X.shape[1] if gamma is None else float(gamma)), path
+            return kernel, path
+        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
+        return replace(kernel, gamma=gamma), path
 
     def _rank_limit(self, n):
         """Return the largest number of landmarks for so many rows."""
@@ -231,7 +384,7 @@ class BaseKernelBoost(SkboundsEstimator):
                 ConvergenceWarning,
             )
 
-    def _columns(self, rows, weight, targets, rng, *, streams=False):
+    def _columns(self, rows, weight, targets, rng, *, streams=False, limit=None):
         """Return a factor of rank 0 that can grow.
 
         Parameters
@@ -240,9 +393,11 @@ class BaseKernelBoost(SkboundsEstimator):
             Centred.
         streams : bool
             Whether factors that are too large for memory may be streamed.
+        limit : int or None
+            Largest rank.
         """
         n = len(rows)
-        max_rank = self._rank_limit(n)
+        max_rank = min(self._rank_limit(n), limit or n)
         largest = rows.diagonal()
         if not largest.any():
             some = slice(0, 100)
@@ -325,6 +480,14 @@ class BaseKernelBoost(SkboundsEstimator):
             warn_user(
                 f"The stopping time reached its limit {limit:g} (max_iter="
                 f"{self.max_iter}); more steps may fit better.",
+                ConvergenceWarning,
+            )
+
+    def _warn_of_loss(self, is_unfinished):
+        if is_unfinished:
+            warn_user(
+                "The loss on the rows that were left out still fell at the longest "
+                "time: the classes or targets may be a function of X without noise.",
                 ConvergenceWarning,
             )
 

@@ -17,10 +17,10 @@ _CHUNK = 4096
 _LEAST_SLACK = 1e-3
 
 
-def running_df(eigenvalues, exposure, n_outputs):
+def running_df(eigenvalues, exposure, n_free):
     """Return sum_j 1 - exp(-mu_j int m d eta), times the free outputs."""
     shares = -np.expm1(-exposure * eigenvalues)
-    return float(max(n_outputs - 1, 1) * shares.sum())
+    return float(n_free * shares.sum())
 
 
 def aic(deviance, df, n_samples, margin):

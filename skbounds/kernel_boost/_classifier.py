@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skbounds._base import fit_from_scratch
+from skbounds._base import fit_from_scratch, warn_user
 from skbounds._labels import check_labels, code_labels, validate_labelled
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds._weights import class_factors
-from skbounds.kernel_boost import _stopping
-from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
-from skbounds.kernel_boost._class_path import ClassOptions, ClassProblem, plain_steps
-from skbounds.kernel_boost._class_solver import ClassSolver
+from skbounds.kernel_boost._boost import BaseKernelBoost
 from skbounds.kernel_boost._counts import split_counts
+from skbounds.kernel_boost._flow_path import ClassProblem
+from skbounds.kernel_boost._flow_solver import FlowSolver
 from skbounds.kernel_boost._losses import loss_of
 from skbounds.kernel_boost._radius import critical_radius
 
-# How many times longer than the pilot's the path may get before it is looked at again.
-_LONG_AFTER = 30.0
 
-
-class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernelBoost):
+class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelBoost):
     """Kernel boosting of classifiers that knows when to stop.
 
     Functional gradient descent of the logistic loss (LogitBoost), the softmax loss for
@@ -213,7 +211,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         **BaseKernelBoost._parameter_constraints,
         "loss": [StrOptions({"log_loss", "exponential"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "stopping": [StrOptions({"auto", "alo", "aic", "theory", "validation"}), None],
+        "stopping": [
+            StrOptions({"cv", "auto", "alo", "aic", "theory", "validation"}),
+            None,
+        ],
     }
 
     def __init__(
@@ -228,7 +229,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         class_weight=None,
         learning_rate=1.0,
         step_size=None,
-        stopping="auto",
+        stopping="cv",
+        cv=5,
+        relevance=None,
+        clip=True,
         df_margin=1.0,
         noise=None,
         norm=None,
@@ -254,6 +258,9 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         self.learning_rate = learning_rate
         self.step_size = step_size
         self.stopping = stopping
+        self.cv = cv
+        self.relevance = relevance
+        self.clip = clip
         self.df_margin = df_margin
         self.noise = noise
         self.norm = norm
@@ -280,6 +287,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         X_val=None,
         y_val=None,
         sample_weight_val=None,
+        groups=None,
     ):
         """Fit the path and stop it.
 
@@ -297,13 +305,15 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
             time that was found.
         sample_weight_val : array-like of shape (n_val_samples,), default=None
             Weights of the validation rows.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are left out together, for ``stopping="cv"``.
 
         Returns
         -------
         self : object
             Fitted estimator.
         """
-        self._check_stopping(X_val, y_val, sample_weight_val)
+        self._check_stopping(X_val, y_val, sample_weight_val, groups)
         if self.solver == "banded":
             raise ValueError(
                 "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
@@ -311,6 +321,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
             )
         X, y = validate_labelled(self, X, y, **self._accepts())
         X = self._check_training(X)
+        self._check_relevance(X)
+        numbers, groups = self._check_folds(X, y, groups)
         X, y, weight, kept = self._keep(X, y, sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
@@ -322,6 +334,20 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         self._factors_ = class_factors(self.class_weight, self.classes_, codes, weight)
         loss = loss_of(self.loss, n_classes, plain=self.step_size is not None)
         rng = self._rng()
+        folds = None
+        if self.stopping == "cv":
+            rare = np.bincount(codes, weights=weight) < 2.0
+            if rare.any():
+                warn_user(
+                    "stopping='cv' leaves rows out, and some classes have fewer than "
+                    f"two: {self.classes_[rare].tolist()!r}."
+                )
+            folds = self._make_folds(
+                X, None, weight, rng,
+                None if numbers is None else numbers[kept],
+                None if groups is None else groups[kept],
+                codes=codes,
+            ).scaled(self._factors_[codes])  # fmt: skip
         held_out = None
         if X_val is not None:
             held_out = self._check_validation(
@@ -345,37 +371,43 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
             rest = rest[others] * self._factors_[codes[others]]
             held_out = part, loss.encode(codes[others], n_classes), rest
         problem = self._problem(
-            self._rows_of(X, train), codes[train], train_weight[train], loss
+            self._rows_of(X, train), codes[train], train_weight[train], loss, folds
         )
-        kernel, gamma_path = self._choose_kernel(
-            problem.X, problem.response(), problem.weight, rng
-        )
-        found = self._solve(problem, kernel, rng, held_out)
+        scale = None
+        if self.relevance is not None and not isinstance(self.relevance, str):
+            scale = self._scale_of(self.relevance, problem.X, problem.weight)
+        elif self.relevance == "ard":
+            scale = self._find_scale(problem.X, problem.response(), problem.weight, rng)
+        if scale is not None and self.relevance == "ard":
+            kernel, gamma_path = replace(self._kernel(scale), gamma=1.0), None
+        else:
+            kernel, gamma_path = self._choose_kernel(
+                problem.X, problem.response(), problem.weight, rng, scale
+            )
+        found = self._solve_flow(problem, kernel, rng, held_out=held_out)
         if held_out is not None and X_val is None:
             everything = self._problem(X, codes, weight, loss)
-            scale = everything.weight.sum() / problem.weight.sum()
-            found = self._solve_again(everything, kernel, rng, found, scale)
+            ratio = everything.weight.sum() / problem.weight.sum()
+            found = self._solve_flow_again(everything, kernel, rng, found, ratio)
             problem = everything
         self._store(found, kernel, problem, X, kept)
+        self.stopping_ = self.stopping
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        self.relevance_ = None if scale is None else scale.relevance
         if self.verbose:
             print(
                 f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
                 f"{self.df_} degrees of freedom"
             )
         self._warn_of_limit(self.n_iter_, self._limit())
+        self._warn_of_loss(found.is_unfinished)
         self._warn_of_rank(len(problem.weight))
         return self
 
-    def _problem(self, X, codes, weight, loss):
-        n_classes = len(self.classes_)
+    def _problem(self, X, codes, weight, loss, folds=None):
+        targets = loss.encode(codes, len(self.classes_))
         weight = weight * self._factors_[codes]
-        total = weight.sum()
-        share = np.bincount(codes, weights=weight, minlength=n_classes) / total
-        clipped = np.clip(share, 1.0 / (total + 2.0), 1.0 - 1.0 / (total + 2.0))
-        offset = loss.start(clipped) * float(self.fit_intercept)
-        targets = loss.encode(codes, n_classes)
-        return ClassProblem(X, targets, offset, weight, loss, share)
+        return ClassProblem(X, targets, weight, loss, self.fit_intercept, folds)
 
     def _check_validation(self, X_val, y_val, sample_weight_val, loss, kept):
         X_val = self._check_rows(X_val)
@@ -391,79 +423,17 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         weight = weight * self._factors_[codes]
         return X_val, loss.encode(codes, len(self.classes_)), weight
 
-    def _limit(self):
-        """Return the largest time."""
-        return self.max_iter or (
-            LONGEST_PLAIN if self._is_plain() else _stopping.LONGEST
-        )
-
-    def _options(self):
-        return ClassOptions(
-            loss=self.loss,
-            stopping=self.stopping,
-            df_margin=self.df_margin,
-            noise=self.noise,
-            norm=self.norm,
-            limit=self._limit(),
-            patience=self.n_iter_no_change,
-            plain=self._is_plain(),
-            average=self.average,
-        )
-
-    def _is_plain(self):
-        return self.solver == "gd" or self.step_size is not None or self.average
-
     def _store(self, found, kernel, problem, X, kept):
-        state, basis = found.state, found.state.basis
-        modes = basis.modes[:, : state.psi.shape[1]]
-        theta = found.stage.theta
-        T = found.path[found.chosen, 0]
-        self.dual_coef_ = modes @ theta
+        self._store_path(found, kernel, X, kept)
         offset = problem.offset
         self.intercept_ = float(offset) if np.ndim(offset) == 0 else offset
-        self.n_iter_ = int(T)
-        self.landmark_indices_ = kept[basis.landmarks]
-        self.X_fit_ = X if kernel.kernel == "precomputed" else X[basis.landmarks]
-        self._kernel_ = kernel
-        self._path_ = {
-            "modes": modes,
-            "thetas": np.array([stage.theta for stage in found.stages]),
-            "times": found.path[:, 0],
-            # Steps on the log-risk are divided by what their curvature is at first.
-            "curvature": found.curvature if problem.loss.stretch(1.0) == 1.0 else 1.0,
-        }
-        if self._is_plain():
-            # Steps between those that were kept are taken anew.
-            self._path_["problem"] = {
-                "psi": state.psi,
-                "y": problem.targets,
-                "share": problem.share_of_rows,
-                "offset": problem.offset,
-                "step_size": state.step,
-                "average": self.average,
-            }
-        self.step_size_ = state.step
-        self.eigenvalues_ = basis.eigenvalues
-        self.rank_ = len(basis.eigenvalues)
-        self.df_ = float(found.path[found.chosen, 2])
-        self.residual_trace_ = float(basis.residual_trace)
-        self.missing_df_ = found.missing_df
-        self.filter_error_ = 0.0
         self.noise_ = float(found.noise)
-        norm = found.norm
-        if norm is None:
-            norm = np.sqrt((theta**2).sum()) if self.norm is None else self.norm
-        self.norm_ = float(norm)
+        if found.norm is not None:
+            self.norm_ = float(found.norm)
         self.critical_radius_ = critical_radius(
-            basis.eigenvalues, self.noise_, self.norm_, problem.weight.sum()
-        )
-        shown = found.path if found.shown is None else found.shown
-        self.stopping_path_ = {
-            "t": shown[:, 0],
-            "criterion": shown[:, 1] if found.has_criterion else None,
-            "df": shown[:, 2],
-            "train_loss": shown[:, 3],
-        }
+            found.state.basis.eigenvalues, self.noise_, self.norm_,
+            problem.weight.sum(),
+        )  # fmt: skip
 
     def decision_function(self, X):
         """Return the boosted functions.
@@ -535,7 +505,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         p : ndarray of shape (n_samples, n_classes)
             Probabilities.
         """
-        for f in self._staged(X, t):
+        for f in self._staged_values(X, self._check_times(t)):
             yield self._link().probabilities(f)
 
     def staged_predict(self, X, t=None):
@@ -556,40 +526,9 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, ClassSolver, BaseKernel
         y : ndarray of shape (n_samples,)
             Class labels.
         """
-        for f in self._staged(X, t):
+        for f in self._staged_values(X, self._check_times(t)):
             codes = (f > 0.0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
             yield self.classes_[codes]
 
     def _link(self):
         return loss_of(self._params_["loss"], len(self.classes_), plain=False)
-
-    def _staged(self, X, t):
-        times = self._check_times(t)
-        features = self._at_landmarks(X, self._path_["modes"])
-        for theta in self._thetas(np.minimum(times, self._path_["times"][-1])):
-            yield features @ theta + self.intercept_
-
-    def _thetas(self, times):
-        """Yield the coordinates at some times."""
-        known, thetas = self._path_["times"], self._path_["thetas"]
-        known = np.r_[0.0, known]
-        thetas = np.concatenate([np.zeros_like(thetas[:1]), thetas])
-        if "problem" in self._path_ and not np.isin(times, known).all():
-            loss = loss_of(
-                self._params_["loss"],
-                len(self.classes_),
-                plain=self._params_["step_size"] is not None,
-            )
-            later = times[times > 0.0]
-            if len(later) < len(times):
-                yield thetas[0]
-            steps = plain_steps(loss, times=later, **self._path_["problem"])
-            yield from (theta for theta, _ in steps)
-            return
-        for T in times:
-            k = min(np.searchsorted(known, T), len(known) - 1)
-            if known[k] == T:
-                yield thetas[k]
-            else:
-                share = (T - known[k - 1]) / (known[k] - known[k - 1])
-                yield (1.0 - share) * thetas[k - 1] + share * thetas[k]

@@ -131,15 +131,15 @@ class StoppingPathDisplay:
         theory = theory_time(
             radius, estimator.step_size_, estimator._path_["curvature"]
         )
-        if estimator._params_["stopping"] == "theory":
+        if estimator.stopping_ == "theory":
             # On the log-risk the length of the steps changes along the way.
             theory = one(estimator.n_iter_)
         held_out = None
         if X is not None:
             held_out = _held_out(estimator, X, y, path["t"], output)
-        criterion, params = path["criterion"], estimator._params_
-        name = f'criterion "{params["stopping"]}"'
-        if params["stopping"] in ("gcv", "cp", "loo", "discrepancy"):
+        criterion, rule = path["criterion"], estimator.stopping_
+        name = f'criterion "{rule}"'
+        if rule in ("gcv", "cp", "loo", "discrepancy"):
             # These are squared errors, the losses half of them.
             criterion, name = 0.5 * criterion, f"{name}, halved"
         display = cls(

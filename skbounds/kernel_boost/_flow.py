@@ -1,13 +1,16 @@
-"""The boosting flow of a classification loss, integrated with geometric steps.
+"""The boosting flow of a loss, integrated with geometric steps, on several paths.
 
-In coordinates Psi with Psi' diag(w) Psi = diag(mu), weights w of sum one and
-f = offset + Psi theta, boosting with small steps follows
+With functions f = offset + F theta of features F and weights w of the rows, boosting
+with small steps follows
 
-    d theta / d eta = -g(theta),    g = Psi' (w phi'(y, f))
+    d theta / d eta = -g(theta),    g = F' (w phi'(y, f))
 
-in learning time eta, the sum of the steps. With curvature m coordinates relax at rates
-m mu_j; a two-stage exponential step is exact where the curvature is constant and of
-second order otherwise.
+in learning time eta, the sum of the steps. In the eigenvectors V of F' diag(w) F, with
+eigenvalues mu, and for curvature m, coordinates relax at rates m mu_j; a two-stage
+exponential step is exact where the curvature is constant and of second order otherwise.
+
+Paths that differ in their weights only, as where folds of rows are left out, share the
+products with F, one column for each.
 """
 
 from __future__ import annotations
@@ -16,28 +19,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Tries of a shorter step where a loss has no largest curvature.
+_MOST_TRIES = 30
+
 
 @dataclass
 class Stage:
-    """Where the flow is at a learning time.
+    """Where a flow is at a learning time: one path, or several in a leading axis.
 
     Attributes
     ----------
-    theta : ndarray of shape (r,) or (r, K)
-    values : ndarray of shape (n,) or (n, K)
-    risk : float
-    exposure : float
+    theta : ndarray of shape (r,) or (r, K); of several paths (n_paths, r, K)
+    values : ndarray of shape (n,) or (n, K); (n, n_paths) or (n, n_paths, K)
+    risk : float or ndarray of shape (n_paths,)
+    exposure : float or ndarray
         The integral of the curvature over learning time.
-    plain : float
+    plain : float or ndarray
         Learning time in steps of the risk itself; of another length only where the
         flow is that of its logarithm.
+    curvature : float or ndarray
+        The mean curvature there.
     """
 
     theta: np.ndarray
     values: np.ndarray
-    risk: float
-    exposure: float
-    plain: float
+    risk: object
+    exposure: object
+    plain: object
+    curvature: object = np.nan
+
+    def path(self, k):
+        """Return one of several paths."""
+        theta = self.theta[k]
+        return Stage(
+            theta if self.values.ndim == 3 else theta[:, 0],
+            self.values[:, k],
+            float(self.risk[k]),
+            float(self.exposure[k]),
+            float(self.plain[k]),
+            float(self.curvature[k]),
+        )
 
 
 def phi_1(z):
@@ -58,26 +79,38 @@ class Flow:
 
     Parameters
     ----------
-    loss : class of `_losses`
-    psi : ndarray of shape (n, r)
-    eigenvalues : ndarray of shape (r,)
+    loss : of `_losses`
+    features : ndarray of shape (n, R)
+        F; in single precision the products with it are.
+    vectors : list of (ndarray of shape (R, r_k) or None)
+        Eigenvectors V of each path's F' diag(w) F; None for those of the axes.
+    eigenvalues : list of ndarray of shape (r_k,)
     y : ndarray of shape (n,) or (n, K)
-    weight : ndarray of shape (n,)
-        Of sum one.
-    offset : float or ndarray of shape (K,)
+    weight : ndarray of shape (n, n_paths)
+    offset : ndarray of shape (n_paths,) or (n_paths, K)
     """
 
-    def __init__(self, loss, psi, eigenvalues, y, weight, offset):
-        self.loss, self.psi, self.y, self.weight = loss, psi, y, weight
-        self.offset = offset
-        self.mu = eigenvalues if y.ndim == 1 else eigenvalues[:, None]
+    def __init__(self, loss, features, vectors, eigenvalues, y, weight, offset):
+        self.loss, self.features, self.vectors = loss, features, vectors
+        self.y, self.weight = y[:, None], weight
+        self.offset = np.asarray(offset, dtype=np.float64)
+        self.n_columns = 1 if y.ndim == 1 else y.shape[1]
+        self.n_paths = weight.shape[1]
+        self.ranks = [len(mu) for mu in eigenvalues]
+        # Filled up with zeros, whose coordinates stay zero.
+        self.mu = np.zeros((self.n_paths, max(self.ranks), 1))
+        for k, mu in enumerate(eigenvalues):
+            self.mu[k, : len(mu), 0] = mu
 
     def start(self):
         """Return the stage at learning time 0."""
-        theta = np.zeros((len(self.mu), *self.y.shape[1:]))
-        values = np.broadcast_to(self.offset, self.y.shape).astype(np.float64)
+        n, (q, r) = len(self.y), self.mu.shape[:2]
+        theta = np.zeros((q, r, self.n_columns))
+        values = np.broadcast_to(self.offset, (n, *self.offset.shape))
         risk = self.loss.risk(self.y, values, self.weight)
-        return Stage(theta, values, risk, 0.0, 0.0)
+        none = np.zeros(q)
+        m = self.loss.curvature(self.y, values, self.weight)
+        return Stage(theta, values, risk, none, none, m)
 
     def run(self, times):
         """Yield the stages at increasing learning times."""
@@ -87,42 +120,81 @@ class Flow:
             before = eta
             yield stage
 
+    def coefficients(self, theta, which=None):
+        """Return the coefficients of F of some of the paths, (R, n_paths, K)."""
+        which = range(self.n_paths) if which is None else which
+        size = self.features.shape[1]
+        found = np.empty((size, len(which), theta.shape[2]))
+        for j, k in enumerate(which):
+            own, V = theta[j, : self.ranks[k]], self.vectors[k]
+            found[:, j] = own if V is None else V @ own
+        return found
+
+    def values(self, theta, which=None):
+        """Return the function values of some of the paths."""
+        F, columns = self.features, self.coefficients(theta, which)
+        r, q, c = columns.shape
+        found = F @ columns.reshape(r, q * c).astype(F.dtype, copy=False)
+        offset = self.offset if which is None else self.offset[which]
+        return found.reshape(len(F), *offset.shape) + offset
+
+    def gradient(self, f):
+        """Return g of each path, in its eigenvectors."""
+        F, q, c = self.features, self.n_paths, self.n_columns
+        slopes = self.loss.pull(self.y, f, self.weight).reshape(len(F), q * c)
+        found = F.T @ slopes.astype(F.dtype, copy=False)
+        found = found.reshape(-1, q, c).astype(np.float64, copy=False)
+        g = np.zeros((q, self.mu.shape[1], c))
+        for k, V in enumerate(self.vectors):
+            own = np.ascontiguousarray(found[:, k])
+            g[k, : self.ranks[k]] = own if V is None else V.T @ own
+        return g
+
     def advance(self, stage, step):
         """Return the stage a step later."""
         loss, y, w, mu = self.loss, self.y, self.weight, self.mu
-        gradient = lambda f: self.psi.T @ loss.pull(y, f, w)
-        values = lambda theta: self.offset + self.psi @ theta
-        theta, g = stage.theta, gradient(stage.values)
-        m = loss.curvature(y, stage.values, w)
-        z = step * m * mu
+        theta, g = stage.theta, self.gradient(stage.values)
+        m = stage.curvature
+        rates = m[:, None, None] * mu
+        z = step * rates
         predicted = theta - step * phi_1(z) * g
-        f = values(predicted)
+        f = self.values(predicted)
         # N(theta) = g - m mu theta: what the linear part leaves.
-        change = gradient(f) - g - m * mu * (predicted - theta)
-        corrected = predicted - step * phi_2(z) * change
-        theta_new, f_new = corrected, values(corrected)
+        change = self.gradient(f) - g - rates * (predicted - theta)
+        theta_new = predicted - step * phi_2(z) * change
+        f_new = self.values(theta_new)
         risk = loss.risk(y, f_new, w)
-        if not risk <= stage.risk:
-            theta_new, f_new, risk = predicted, f, loss.risk(y, f, w)
-        if not risk <= stage.risk:
-            steep = loss.smoothness or 4.0 * m
-            theta_new = theta - step * phi_1(step * steep * mu) * g
-            f_new = values(theta_new)
-            risk = loss.risk(y, f_new, w)
+        failed = np.flatnonzero(~(risk <= stage.risk))
+        if len(failed):
+            theta_new[failed], f_new[:, failed] = predicted[failed], f[:, failed]
+            risk[failed] = loss.risk(y, f[:, failed], w[:, failed])
+            failed = failed[~(risk[failed] <= stage.risk[failed])]
+        for tries in range(1, _MOST_TRIES + 1):
+            if not len(failed):
+                break
+            steep = loss.smoothness or m[failed, None, None] * 4.0**tries
+            shorter = step * phi_1(step * steep * mu[failed]) * g[failed]
+            theta_new[failed] = theta[failed] - shorter
+            f_new[:, failed] = self.values(theta_new[failed], failed)
+            risk[failed] = loss.risk(y, f_new[:, failed], w[:, failed])
+            if loss.smoothness is not None:
+                break
+            failed = failed[~(risk[failed] <= stage.risk[failed])]
         later = loss.curvature(y, f_new, w)
         exposure = stage.exposure + 0.5 * step * (m + later)
         plain = stage.plain + step * loss.stretch(0.5 * (risk + stage.risk))
-        return Stage(theta_new, f_new, risk, exposure, plain)
+        return Stage(theta_new, f_new, risk, exposure, plain, later)
 
     def between(self, first, second, share):
         """Return what lies a share of the way between two stages."""
         mix = lambda a, b: (1.0 - share) * a + share * b
         theta = mix(first.theta, second.theta)
-        values = self.offset + self.psi @ theta
+        values = self.values(theta)
         return Stage(
             theta,
             values,
             self.loss.risk(self.y, values, self.weight),
             mix(first.exposure, second.exposure),
             mix(first.plain, second.plain),
+            self.loss.curvature(self.y, values, self.weight),
         )

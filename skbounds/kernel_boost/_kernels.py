@@ -14,6 +14,8 @@ from skbounds._distances import CentredRows, rbf
 NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "precomputed"}))
 # Kernels whose gamma is worth a search.
 WITH_WIDTH = ("rbf", "laplacian")
+# Kernels whose features may have scales of their own.
+WITH_SCALES = ("rbf",)
 # Kernels that need features that are not negative.
 POSITIVE = ("chi2", "additive_chi2", "sobolev")
 
@@ -28,6 +30,8 @@ class Kernel:
     gamma, degree, coef0 : float or None
     kernel_params : dict or None
         Of a callable.
+    scale : FeatureScale or None
+        What features are clipped to and multiplied by; rbf only.
     """
 
     kernel: object
@@ -35,6 +39,11 @@ class Kernel:
     degree: float = 3
     coef0: float = 1
     kernel_params: dict | None = None
+    scale: object = None
+
+    def prepare(self, X):
+        """Return rows with their features scaled."""
+        return X if self.scale is None else self.scale(X)
 
     def __call__(self, X, Y):
         """Return the kernel matrix of two sets of rows."""
@@ -43,8 +52,8 @@ class Kernel:
                 X, Y, metric=self.kernel, **(self.kernel_params or {})
             )
         if self.kernel == "rbf":
-            fixed = CentredRows(Y)
-            return rbf(fixed.with_others(X), fixed, self.gamma)
+            fixed = CentredRows(self.prepare(Y))
+            return rbf(fixed.with_others(self.prepare(X)), fixed, self.gamma)
         if self.kernel == "sobolev":
             result = np.ones((X.shape[0], Y.shape[0]))
             for x, y in zip(X.T, Y.T, strict=True):
@@ -91,7 +100,9 @@ class Rows:
         self.precomputed = kernel.kernel == "precomputed"
         # Thousands of small blocks: the checks of pairwise_kernels would take longer
         # than the kernel itself.
-        self.points = CentredRows(X) if kernel.kernel == "rbf" else None
+        self.points = None
+        if kernel.kernel == "rbf":
+            self.points = CentredRows(kernel.prepare(X))
 
     def __len__(self):
         return self.X.shape[0]
@@ -133,6 +144,7 @@ class Rows:
         if self.points is None:
             return self.kernel(X, self.X[rows])
         others = self.points.take(rows)
+        X = self.kernel.prepare(X)
         return rbf(self.points.with_others(X), others, self.kernel.gamma)
 
 

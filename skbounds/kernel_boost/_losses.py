@@ -1,20 +1,46 @@
-"""Losses of boosted classifiers, at function values of weighted rows.
+"""Losses of boosted functions, at function values of weighted rows.
 
 Labels are -1 and 1, in columns for one class against the rest; the softmax loss takes
-indicators. Weights have sum one. Where a loss is boosted on the logarithm of its risk,
-`risk` is that logarithm.
+indicators; the losses of regression take numbers. Values may be those of several paths
+at once: ``f`` of shape (n, n_paths) or (n, n_paths, K) with weights of shape
+(n, n_paths), for which y is ``y[:, None]`` and each mean has shape (n_paths,).
+
+Where a loss is boosted on the logarithm of its risk, `risk` is that logarithm.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp, softmax, xlogy
 
 _LARGEST_LOG = 700.0
+# Mean curvatures below this share of the largest one are taken for it: where most rows
+# are beyond the bend of a loss, the mean is near 0 and a step would be without limit.
+_LEAST_CURVATURE = 0.05
+# Exponents beyond this are cut off; the risk is huge long before.
+_LARGEST_EXPONENT = 50.0
+
+
+def mean_of(values, weight):
+    """Return the weighted sums over the rows; means for weights of sum one."""
+    return np.einsum("i...,i...->...", weight, values)
+
+
+def _wide(weight, f):
+    """Return weights that fit to the columns of each path."""
+    return weight if weight.ndim == f.ndim else weight[..., None]
 
 
 class _Loss:
-    """What is the same for most losses."""
+    """What is the same for most losses.
+
+    Attributes
+    ----------
+    smoothness : float or None
+        Largest curvature M; None without one.
+    link : float
+        For two classes P(y = 1) = expit(link f).
+    """
 
     @classmethod
     def mean(cls, y, f, weight):
@@ -24,12 +50,12 @@ class _Loss:
     @staticmethod
     def stretch(risk):
         """Return the length of a step in steps of the risk itself."""
-        return 1.0
+        return np.ones_like(risk)
 
     @classmethod
     def deviance(cls, y, f, weight):
         """Return the mean log loss of the probabilities."""
-        return float(-(weight @ log_expit(cls.link * y * f)))
+        return -mean_of(log_expit(cls.link * y * f), weight)
 
     @classmethod
     def probabilities(cls, f):
@@ -46,18 +72,27 @@ class _Loss:
         """Return the targets of class numbers."""
         return np.where(codes == 1, 1.0, -1.0)
 
+    @staticmethod
+    def floor(y, weight):
+        """Return the least `deviance` that any values have."""
+        return 0.0
+
+    @staticmethod
+    def unit_curvature(eigenvalues, diagonal):
+        """Return the curvature that steps are one over, where there is no largest."""
+        return float(diagonal().max())
+
 
 class Logistic(_Loss):
     """log(1 + exp(-y f)): LogitBoost."""
 
-    # Largest curvature, and P(y = 1) = expit(link f).
     smoothness = 0.25
     link = 1.0
 
     @staticmethod
     def risk(y, f, weight):
         """Return the mean loss."""
-        return float(-(weight @ log_expit(y * f)))
+        return -mean_of(log_expit(y * f), weight)
 
     @staticmethod
     def pull(y, f, weight):
@@ -68,7 +103,7 @@ class Logistic(_Loss):
     def curvature(y, f, weight):
         """Return the mean of phi''."""
         p = expit(f)
-        return float(weight @ (p * (1.0 - p)))
+        return mean_of(p * (1.0 - p), weight)
 
     @staticmethod
     def bends(y, f):
@@ -89,17 +124,17 @@ class Exponential(_Loss):
     @staticmethod
     def risk(y, f, weight):
         """Return the logarithm of the mean loss."""
-        return float(logsumexp(-y * f, b=weight))
+        return logsumexp(-y * f, b=weight, axis=0)
 
     @staticmethod
     def pull(y, f, weight):
         """Return the slopes of the log-risk."""
-        return -y * softmax(np.log(weight) - y * f)
+        return -y * _tilted(-y * f, weight)
 
     @staticmethod
     def curvature(y, f, weight):
         """Return 1: phi'' is phi, whose mean the steps are divided by."""
-        return 1.0
+        return np.ones(f.shape[1 : weight.ndim])
 
     @staticmethod
     def bends(y, f):
@@ -110,13 +145,25 @@ class Exponential(_Loss):
     @classmethod
     def mean(cls, y, f, weight):
         """Return the mean loss, over the columns as well."""
-        weight = weight if y.ndim == 1 else weight[:, None]
-        return float(np.exp(logsumexp(-y * f, b=weight, axis=0)).mean())
+        logs = logsumexp(-y * f, b=_wide(weight, f), axis=0)
+        return _over_columns(np.exp(logs), weight)
 
     @staticmethod
     def stretch(risk):
         """Return the length of a step in steps of the risk itself."""
-        return float(np.exp(min(-risk, _LARGEST_LOG)))
+        return np.exp(np.minimum(-risk, _LARGEST_LOG))
+
+
+def _tilted(logs, weight):
+    """Return w exp(logs) / sum w exp(logs) over the rows."""
+    logs = np.where(weight > 0.0, logs, -np.inf)
+    tilted = weight * np.exp(logs - logs.max(axis=0))
+    return tilted / tilted.sum(axis=0)
+
+
+def _over_columns(values, weight):
+    """Return the mean over the columns of each path."""
+    return values.mean(axis=-1) if values.ndim == weight.ndim else values
 
 
 class PlainExponential(Exponential):
@@ -125,15 +172,16 @@ class PlainExponential(Exponential):
     @staticmethod
     def risk(y, f, weight):
         """Return the mean loss, infinite where it overflows."""
+        weights = np.broadcast_to(_wide(weight, f), f.shape)
         with np.errstate(over="ignore"):
-            return float((weight @ np.exp(-y * f)).mean())
+            losses = np.exp(np.where(weights > 0.0, -y * f, -np.inf))
+        return _over_columns(mean_of(losses, weights), weight)
 
     @staticmethod
     def pull(y, f, weight):
         """Return the weighted slopes w phi'(y, f)."""
-        weight = weight if y.ndim == 1 else weight[:, None]
         with np.errstate(over="ignore"):
-            return -weight * y * np.exp(-y * f)
+            return -_wide(weight, f) * y * np.exp(-y * f)
 
     @classmethod
     def curvature(cls, y, f, weight):
@@ -143,7 +191,7 @@ class PlainExponential(Exponential):
     @staticmethod
     def stretch(risk):
         """Return 1."""
-        return 1.0
+        return np.ones_like(risk)
 
 
 class _OneAgainstRest:
@@ -153,8 +201,8 @@ class _OneAgainstRest:
     def deviance(cls, y, f, weight):
         """Return the mean log loss of the probabilities."""
         logs = log_expit(cls.link * f)
-        own = np.where(y > 0.0, logs, 0.0).sum(axis=1)
-        return float(weight @ (logsumexp(logs, axis=1) - own))
+        own = np.where(y > 0.0, logs, 0.0).sum(axis=-1)
+        return mean_of(logsumexp(logs, axis=-1) - own, weight)
 
     @classmethod
     def probabilities(cls, f):
@@ -178,12 +226,12 @@ class ExponentialEach(_OneAgainstRest, Exponential):
     @staticmethod
     def risk(y, f, weight):
         """Return the mean of the columns' log-risks."""
-        return float(logsumexp(-y * f, b=weight[:, None], axis=0).mean())
+        return logsumexp(-y * f, b=_wide(weight, f), axis=0).mean(axis=-1)
 
     @staticmethod
     def pull(y, f, weight):
         """Return the slopes of the log-risks."""
-        return -y * softmax(np.log(weight)[:, None] - y * f, axis=0)
+        return -y * _tilted(-y * f, _wide(weight, f))
 
 
 class PlainExponentialEach(_OneAgainstRest, PlainExponential):
@@ -199,19 +247,19 @@ class Softmax(_Loss):
     @staticmethod
     def risk(Y, F, weight):
         """Return the mean loss."""
-        return float(weight @ (logsumexp(F, axis=1) - (Y * F).sum(axis=1)))
+        return mean_of(logsumexp(F, axis=-1) - (Y * F).sum(axis=-1), weight)
 
     @staticmethod
     def pull(Y, F, weight):
         """Return the weighted slopes, a column per class."""
-        return weight[:, None] * (softmax(F, axis=1) - Y)
+        return weight[..., None] * (softmax(F, axis=-1) - Y)
 
     @staticmethod
     def curvature(Y, F, weight):
         """Return the mean eigenvalue of the mean Hessian, without the one that is 0."""
-        P = softmax(F, axis=1)
-        total = float((weight @ (P * (1.0 - P))).sum())
-        return total / (P.shape[1] - 1)
+        P = softmax(F, axis=-1)
+        total = mean_of((P * (1.0 - P)).sum(axis=-1), weight)
+        return total / (P.shape[-1] - 1)
 
     @classmethod
     def deviance(cls, y, f, weight):
@@ -234,8 +282,136 @@ class Softmax(_Loss):
         return np.eye(n_classes)[codes]
 
 
+class Huber(_Loss):
+    """(y - f)^2 / 2 up to |y - f| = delta, and linear beyond.
+
+    Parameters
+    ----------
+    delta : float
+    """
+
+    smoothness = 1.0
+
+    def __init__(self, delta):
+        self.delta = delta
+
+    def risk(self, y, f, weight):
+        """Return the mean loss."""
+        gap = np.abs(y - f)
+        inside = np.minimum(gap, self.delta)
+        return mean_of(inside * (gap - 0.5 * inside), weight)
+
+    mean = deviance = risk
+
+    def pull(self, y, f, weight):
+        """Return the weighted slopes w phi'(y, f)."""
+        return weight * np.clip(f - y, -self.delta, self.delta)
+
+    def curvature(self, y, f, weight):
+        """Return the mean of phi'', not less than a share of the largest."""
+        inside = (np.abs(y - f) <= self.delta).astype(np.float64)
+        return np.maximum(mean_of(inside, weight), _LEAST_CURVATURE)
+
+    def start(self, y, weight):
+        """Return the median."""
+        return weighted_quantile(y, weight, 0.5)
+
+
+class Pinball(_Loss):
+    """q (y - f) for y > f and (1 - q) (f - y) else, its slope rounded off.
+
+    Parameters
+    ----------
+    quantile : float
+        q.
+    width : float
+        The slope goes from -q to 1 - q on an interval of this length around y.
+    """
+
+    def __init__(self, quantile, width):
+        self.quantile, self.width = quantile, width
+        self.smoothness = 1.0 / width
+
+    def risk(self, y, f, weight):
+        """Return the mean of the loss whose slope is rounded off."""
+        gap, half = f - y, 0.5 * self.width
+        bend = np.clip(gap + half, 0.0, self.width)
+        rounded = bend * bend / (2.0 * self.width) + np.maximum(gap - half, 0.0)
+        return mean_of(rounded - self.quantile * gap, weight)
+
+    mean = risk
+
+    def deviance(self, y, f, weight):
+        """Return the mean pinball loss."""
+        gap = y - f
+        q = self.quantile
+        return mean_of(np.where(gap > 0.0, q * gap, (q - 1.0) * gap), weight)
+
+    def pull(self, y, f, weight):
+        """Return the weighted slopes w phi'(y, f)."""
+        part = np.clip((f - y) / self.width + 0.5, 0.0, 1.0)
+        return weight * (part - self.quantile)
+
+    def curvature(self, y, f, weight):
+        """Return the mean of phi'', not less than a share of the largest."""
+        inside = (np.abs(y - f) <= 0.5 * self.width).astype(np.float64)
+        share = np.maximum(mean_of(inside, weight), _LEAST_CURVATURE)
+        return share * self.smoothness
+
+    def start(self, y, weight):
+        """Return the quantile."""
+        return weighted_quantile(y, weight, self.quantile)
+
+
+class Poisson(_Loss):
+    """exp(f) - y f: counts with the logarithm of their mean."""
+
+    smoothness = None
+
+    def risk(self, y, f, weight):
+        """Return the mean loss."""
+        return mean_of(np.exp(np.minimum(f, _LARGEST_EXPONENT)) - y * f, weight)
+
+    mean = deviance = risk
+
+    @staticmethod
+    def unit_curvature(eigenvalues, diagonal):
+        """Return that of a mean of one."""
+        return float(eigenvalues[0]) if len(eigenvalues) else 0.0
+
+    def pull(self, y, f, weight):
+        """Return the weighted slopes w phi'(y, f)."""
+        return weight * (np.exp(np.minimum(f, _LARGEST_EXPONENT)) - y)
+
+    def curvature(self, y, f, weight):
+        """Return the mean of phi''."""
+        return mean_of(np.exp(np.minimum(f, _LARGEST_EXPONENT)), weight)
+
+    def start(self, y, weight):
+        """Return the logarithm of the mean, of one half more in all for none."""
+        total = weight @ y
+        return np.log((total if total > 0.0 else 0.5) / weight.sum())
+
+    @staticmethod
+    def floor(y, weight):
+        """Return the least mean loss that any values have."""
+        return float(weight @ (y - xlogy(y, y)))
+
+
+def weighted_quantile(values, weight, q):
+    """Return the middle of the values at which the share q of the weight is reached."""
+    order = np.argsort(values, kind="stable")
+    values, total = values[order], np.cumsum(weight[order])
+    aim = q * total[-1]
+    rounding = 1e-12 * total[-1]
+    low = np.searchsorted(total, aim - rounding)
+    high = np.searchsorted(total, aim + rounding, side="right")
+    last = len(values) - 1
+    return 0.5 * float(values[min(low, last)] + values[min(high, last)])
+
+
 def loss_of(name, n_classes, *, plain):
-    """Return the loss by its public name.
+    """Return the loss of classes by its public name.
 
     Parameters
     ----------

@@ -6,18 +6,39 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score
 from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import fit_from_scratch
 from skbounds._magnitude import check_magnitude
-from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
+from skbounds._sklearn_compat import (
+    Interval,
+    Real,
+    StrOptions,
+    _fit_context,
+    check_sample_weight,
+)
 from skbounds.kernel_boost import _chain, _solvers
-from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._boost import (
+    FEW_ROWS,
+    LONGEST_PLAIN,
+    BaseKernelBoost,
+)
 from skbounds.kernel_boost._counts import split_counts
+from skbounds.kernel_boost._flow_path import LossProblem
+from skbounds.kernel_boost._flow_solver import FlowSolver
+from skbounds.kernel_boost._fold_paths import FoldChains, FoldPaths
+from skbounds.kernel_boost._folds import hash_folds
+from skbounds.kernel_boost._hashes import row_hashes
+from skbounds.kernel_boost._intervals import cv_plus
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._leave_one_out import leave_one_out_criterion
+from skbounds.kernel_boost._losses import Huber, Pinball, Poisson, weighted_quantile
+from skbounds.kernel_boost._radius import critical_radius
 from skbounds.kernel_boost._selection import (
     StoppingOptions,
     choose_times,
@@ -32,7 +53,13 @@ from skbounds.kernel_boost._solutions import (
 from skbounds.kernel_boost._stopping import LONGEST, SpectralPath, Spectrum
 
 
-class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
+def _has_intervals(model):
+    """Tell whether there are, or may be, intervals."""
+    known = not hasattr(model, "dual_coef_") or hasattr(model, "_folds_")
+    return model.intervals and known and model.loss in _WITH_INTERVALS
+
+
+class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
     """Kernel boosting with the squared loss that knows when to stop.
 
     Functional gradient descent in the reproducing kernel Hilbert space,
@@ -215,9 +242,25 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
 
     _parameter_constraints: dict = {
         **BaseKernelBoost._parameter_constraints,
+        "loss": [
+            StrOptions({"squared", "huber", "absolute_error", "quantile", "poisson"})
+        ],
+        "delta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "intervals": ["boolean"],
         "stopping": [
             StrOptions(
-                {"gcv", "cp", "loo", "aicc", "discrepancy", "theory", "validation"}
+                {
+                    "auto",
+                    "gcv",
+                    "cp",
+                    "loo",
+                    "aicc",
+                    "discrepancy",
+                    "theory",
+                    "validation",
+                    "cv",
+                }
             ),
             None,
         ],
@@ -227,13 +270,20 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         self,
         kernel="rbf",
         *,
+        loss="squared",
+        delta="auto",
+        quantile=0.5,
         gamma="auto",
         degree=3,
         coef0=1,
         kernel_params=None,
+        relevance="auto",
+        clip=True,
         learning_rate=1.0,
         step_size=None,
-        stopping="gcv",
+        stopping="auto",
+        cv=5,
+        intervals=False,
         df_margin=1.0,
         noise=None,
         norm=None,
@@ -250,13 +300,20 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         verbose=0,
     ):
         self.kernel = kernel
+        self.loss = loss
+        self.delta = delta
+        self.quantile = quantile
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.relevance = relevance
+        self.clip = clip
         self.learning_rate = learning_rate
         self.step_size = step_size
         self.stopping = stopping
+        self.cv = cv
+        self.intervals = intervals
         self.df_margin = df_margin
         self.noise = noise
         self.norm = norm
@@ -283,6 +340,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         X_val=None,
         y_val=None,
         sample_weight_val=None,
+        groups=None,
     ):
         """Fit the path and stop it.
 
@@ -300,13 +358,16 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             time that was found.
         sample_weight_val : array-like of shape (n_val_samples,), default=None
             Weights of the validation rows.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are left out together, for ``stopping="cv"`` and
+            ``intervals=True``.
 
         Returns
         -------
         self : object
             Fitted estimator.
         """
-        self._check_stopping(X_val, y_val, sample_weight_val)
+        self._check_stopping(X_val, y_val, sample_weight_val, groups)
         X, y = validate_data(
             self, X, y, multi_output=True,
             y_numeric=True,
@@ -314,8 +375,12 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         )  # fmt: skip
         X = self._check_training(X)
         check_magnitude(np.asarray(y), "y", limit=_LARGEST_TARGET)
+        self._check_relevance(X)
+        self._check_loss(y)
+        numbers, groups = self._check_folds(X, y, groups)
         X, y, weight, kept = self._keep(X, y, sample_weight)
-        if self.stopping == "loo":
+        rule = self._rule()
+        if rule == "loo":
             if (weight != 1.0).any():
                 raise ValueError(
                     "stopping='loo' leaves single rows out; sample_weight, numbers of "
@@ -330,7 +395,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         rng = self._rng()
         plain = self.solver == "gd" and self.max_iter is None
         options = StoppingOptions(
-            stopping=self.stopping,
+            stopping=rule,
             df_margin=self.df_margin,
             noise=self.noise,
             norm=self.norm,
@@ -338,12 +403,19 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             patience=self.n_iter_no_change,
             n_offset=int(self.fit_intercept),
         )
+        folds = None
+        if self._needs_folds():
+            folds = self._make_folds(
+                X, targets, weight, rng,
+                None if numbers is None else numbers[kept],
+                None if groups is None else groups[kept],
+            )  # fmt: skip
         held_out = None
         if X_val is not None:
             held_out = self._check_validation(X_val, y_val, sample_weight_val, y, kept)
         train = np.arange(len(y))
         train_weight = weight
-        if self.stopping == "validation" and held_out is None:
+        if rule == "validation" and held_out is None:
             train_weight, rest = split_counts(weight, self.validation_fraction, rng)
             train, others = np.flatnonzero(train_weight), np.flatnonzero(rest)
             if not len(train) or not len(others):
@@ -356,29 +428,326 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
                 X[np.ix_(others, train)] if self.kernel == "precomputed" else X[others]
             )
             held_out = part, targets[others], rest[others]
+        refits = held_out is not None and X_val is None
         problem = self._problem(
-            self._rows_of(X, train), targets[train], train_weight[train], options
-        )
-        kernel, gamma_path = self._choose_kernel(
-            problem.X, problem.centred, problem.weight, rng
-        )
-        solution, choice = self._solve(problem, kernel, rng, held_out=held_out)
-        if held_out is not None and X_val is None:
-            everything = self._problem(X, targets, weight, options)
-            solution, choice = self._solve_again(
-                everything, kernel, rng, solution, choice, problem.weight.sum()
+            self._rows_of(X, train), targets[train], train_weight[train], options,
+            None if refits else folds,
+        )  # fmt: skip
+        everything = problem
+        if refits:
+            everything = self._problem(X, targets, weight, options, folds)
+        if self.loss == "squared":
+            kernel, gamma_path = self._fit_squared(
+                problem, everything, rng, held_out, X, kept, one_output
             )
-            problem, train = everything, np.arange(len(y))
-        self._store(solution, choice, kernel, problem, X, kept, one_output)
+        else:
+            kernel, gamma_path = self._fit_loss(
+                problem, everything, rng, held_out, X, kept
+            )
+        self.stopping_ = rule
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        self.relevance_ = None if kernel.scale is None else kernel.scale.relevance
         if self.verbose:
             print(
                 f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
                 f"{self.df_} degrees of freedom"
             )
-        self._warn_of_limit(self.n_iter_, options.max_iter or LONGEST)
-        self._warn_of_rank(len(problem.targets))
+        self._warn_of_limit(self.n_iter_, self._limit_of_times(options))
+        self._warn_of_rank(len(everything.targets))
         return self
+
+    def _limit_of_times(self, options):
+        if self.loss != "squared":
+            return self._limit()
+        return options.max_iter or LONGEST
+
+    def _rule(self):
+        """Return the stopping rule: by default one that the loss has."""
+        if self.stopping != "auto":
+            return self.stopping
+        return "gcv" if self.loss == "squared" else "cv"
+
+    def _needs_folds(self):
+        # The scale of the residuals is that of a pilot that is stopped so.
+        pilot = self.loss == "huber" and self.delta == "auto"
+        return self._rule() == "cv" or self.intervals or pilot
+
+    def _wants_intervals(self):
+        return self.intervals
+
+    def _check_loss(self, y):
+        """Refuse what a loss has not, and targets that it is not for."""
+        if self.intervals and (self.loss not in _WITH_INTERVALS or y.ndim > 1):
+            raise ValueError(
+                "intervals=True is for one output and loss='squared', 'huber' or "
+                f"'absolute_error'; got loss={self.loss!r} and y of shape {y.shape}."
+            )
+        if self.loss == "squared":
+            return
+        if y.ndim > 1:
+            raise ValueError(
+                f"loss={self.loss!r} is for one output; got y of shape {y.shape}. "
+                "MultiOutputRegressor fits one estimator for each."
+            )
+        allowed = ("cv",) if self.intervals else ("cv", "validation", None)
+        if self._rule() not in allowed:
+            raise ValueError(
+                f"stopping={self.stopping!r} is for the squared loss"
+                f"{', or without intervals' if self.intervals else ''}; with "
+                f"loss={self.loss!r} choose one of {allowed}."
+            )
+        if self.solver == "banded":
+            raise ValueError(
+                "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
+                "'eigh' or 'gd'."
+            )
+        if self.loss == "poisson" and (y.min() < 0.0 or not y.any()):
+            raise ValueError(
+                "loss='poisson' needs y that is not negative, nor 0 everywhere; its "
+                f"least value is {y.min():g}, its largest {y.max():g}."
+            )
+
+    def _fit_squared(self, problem, everything, rng, held_out, X, kept, one_output):
+        """Fit the squared loss; return the kernel and the search for gamma."""
+        kernel, gamma_path, found = self._choose_scales(problem, rng, held_out)
+        if found is None:
+            found = self._solve(problem, kernel, rng, held_out=held_out)
+        solution, choice = found
+        if everything is not problem:
+            solution, choice = self._solve_again(
+                everything, kernel, rng, solution, choice, problem.weight.sum()
+            )
+        self._store(solution, choice, kernel, everything, X, kept, one_output)
+        if self.intervals:
+            paths = self._fold_paths(solution, everything)
+            self._folds_ = paths.at(choice.times[0], 0, everything.offset[0])
+        return kernel, gamma_path
+
+    def _choose_scales(self, problem, rng, held_out):
+        """Return the kernel, the search for gamma, and what is fitted with it already.
+
+        The scales of greatest evidence are kept if without folds of rows the function
+        errs clearly less with them than with one width for all features.
+        """
+        X, y, weight = problem.X, problem.centred, problem.weight
+        given = self.relevance
+        if given is not None and not isinstance(given, str):
+            scale = self._scale_of(given, X, weight)
+            return *self._choose_kernel(X, y, weight, rng, scale), None
+        automatic = isinstance(given, str) and given == "auto"
+        if given is None or (automatic and not self._may_scale(X)):
+            return *self._choose_kernel(X, y, weight, rng), None
+        scale = self._find_scale(X, y, weight, rng)
+        own = None if scale is None else replace(self._kernel(scale), gamma=1.0)
+        if not automatic and own is not None:
+            return own, None, None
+        kernel, gamma_path = self._choose_kernel(X, y, weight, rng)
+        if own is None:
+            return kernel, gamma_path, None
+        judged, choose, draws = problem, None, rng
+        if len(y) > _GUARD_ROWS:
+            seed = self._hash_seed(rng, 2)
+            order = np.argsort(row_hashes(X, seed, problem.targets), kind="stable")
+            judged = self._part(problem, np.sort(order[:_GUARD_ROWS]))
+            choose = lambda path: choose_times(
+                path, replace(problem.options, stopping="gcv")
+            )
+            draws = rng.spawn(1)[0]
+        folds = hash_folds(
+            judged.X, judged.targets, judged.weight, _GUARD_FOLDS,
+            self._hash_seed(rng, 3),
+            codes=None, groups=None,
+            kernel_matrix=False,
+            all_folds=True,
+        )  # fmt: skip
+        fits, errors = [], []
+        for one in (kernel, own):
+            found = self._solve(
+                judged, one, draws, held_out=held_out, choose=choose,
+                limit=_GUARD_RANK if judged is not problem else None,
+            )  # fmt: skip
+            paths = self._fold_paths(found[0], judged, folds, size=_GUARD_RANK)
+            times = found[1].path.times
+            errors.append(paths.loss(times).min(axis=0))
+            fits.append(found)
+        before, now = errors
+        # Targets that are constants have no error to compare.
+        told = before > 0.0
+        accepted = told.any() and (now[told] / before[told]).mean() < _GUARD
+        found = fits[int(accepted)] if judged is problem else None
+        if accepted:
+            return own, None, found
+        return kernel, gamma_path, found
+
+    def _may_scale(self, X):
+        """Tell whether relevance="auto" looks for scales."""
+        return (
+            self.kernel == "rbf"
+            and isinstance(self.gamma, str)
+            and self.gamma == "auto"
+            and not issparse(X)
+            and X.shape[1] > 1
+            and len(X) >= _FEWEST_ROWS
+            and self.loss in _WITH_INTERVALS
+        )
+
+    def _part(self, problem, rows):
+        """Return the problem of some of the rows."""
+        return self._problem(
+            problem.X[rows], problem.targets[rows], problem.weight[rows],
+            problem.options, None,
+        )  # fmt: skip
+
+    def _fold_paths(self, solution, problem, folds=None, size=None):
+        """Return the paths without folds of rows."""
+        folds = problem.folds if folds is None else folds
+        step = solution.path.step_size
+        if isinstance(solution, ChainSolution):
+            return FoldChains(
+                problem.X[:, 0], folds, problem.centred, problem.weight, step,
+                with_offset=self.fit_intercept,
+            )  # fmt: skip
+        return FoldPaths(
+            solution.basis, folds, problem.centred, problem.weight.sum(), step,
+            average=self.average,
+            with_offset=self.fit_intercept,
+            size=size,
+        )  # fmt: skip
+
+    def _fit_loss(self, problem, everything, rng, held_out, X, kept):
+        """Fit another loss; return the kernel and the search for gamma."""
+        pilot = self._pilot(everything)
+        surrogate = pilot
+        if everything is not problem:
+            surrogate = self._pilot(problem)
+        kernel, gamma_path, found = self._choose_scales(surrogate, rng, None)
+        # The factor of the pilot is not made again, whatever it was stopped by.
+        grown = None if found is None else found[0].basis
+        held = None
+        if held_out is not None:
+            held = held_out[0], held_out[1][:, 0], held_out[2]
+
+        def solve(problem, centred, loss, **how):
+            one = LossProblem(
+                problem.X, problem.targets[:, 0], problem.weight, loss,
+                self.fit_intercept, centred, problem.folds,
+            )  # fmt: skip
+            return self._solve_flow(one, kernel, rng, **how)
+
+        y, weight = problem.targets[:, 0], problem.weight
+        loss = self._loss(y, weight)
+        if loss is None:
+            # Huber's bend is at a multiple of the residuals' scale.
+            first = solve(
+                everything, pilot.centred, Huber(_NARROW * scale_of(y, weight)),
+                grown=grown if everything is problem else None,
+                rule="cv",
+            )  # fmt: skip
+            if everything is problem:
+                grown = first.state.basis
+            residuals = first.state.problem.targets - first.values()
+            loss = Huber(_BEND * scale_of(residuals, everything.weight))
+        found = solve(
+            problem, surrogate.centred, loss, grown=grown, held_out=held,
+            keep=self.intervals,
+        )  # fmt: skip
+        if everything is not problem:
+            ratio = everything.weight.sum() / problem.weight.sum()
+            whole = LossProblem(
+                X, everything.targets[:, 0], everything.weight, loss,
+                self.fit_intercept, pilot.centred,
+            )  # fmt: skip
+            found = self._solve_flow_again(whole, kernel, rng, found, ratio)
+        self.loss_ = loss
+        self._store_flow(found, kernel, X, kept)
+        if self.intervals:
+            self._folds_ = found.fits
+        self._warn_of_loss(found.is_unfinished)
+        return kernel, gamma_path
+
+    def _loss(self, y, weight):
+        """Return the loss; None where it waits for a pilot."""
+        scale = scale_of(y, weight)
+        if self.loss == "poisson":
+            return Poisson()
+        if self.loss == "quantile":
+            return Pinball(self.quantile, _NARROW * scale)
+        if self.loss == "absolute_error":
+            return Huber(_NARROW * scale)
+        return None if self.delta == "auto" else Huber(float(self.delta))
+
+    def _pilot(self, problem):
+        """Return the problem with targets for the squared loss.
+
+        Without outliers; for counts their roots, whose variance hardly depends on the
+        mean.
+        """
+        y = problem.targets[:, 0]
+        if self.loss == "poisson":
+            y = np.sqrt(y + 0.375)
+        else:
+            middle = weighted_quantile(y, problem.weight, 0.5)
+            reach = _WINSOR * scale_of(y, problem.weight)
+            y = np.clip(y, middle - reach, middle + reach)
+        options = replace(problem.options, stopping="gcv")
+        return self._problem(problem.X, y[:, None], problem.weight, options, None)
+
+    @available_if(_has_intervals)
+    def predict_interval(self, X, level=0.9):
+        """Return intervals for new targets, by CV+.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix with the training
+            rows.
+        level : float, default=0.9
+            Share of the targets that the intervals are to cover.
+
+        Returns
+        -------
+        bounds : ndarray of shape (n_samples, 2)
+            Lower and upper bounds; infinite, with a warning, where there are too few
+            rows for the level.
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
+            raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+        fits = self._folds_
+        if fits.values is None:
+            return cv_plus(fits, self._at_landmarks(X, fits.dual) + fits.offset, level)
+        x = self._check_rows(X)[:, 0]
+        columns = [_chain.evaluate_chain(*one, x)[:, 0] for one in fits.values]
+        return cv_plus(fits, np.stack(columns, axis=1) + fits.offset, level)
+
+    def score(self, X, y, sample_weight=None):
+        """Return R^2, or D^2 of the loss for ``"quantile"`` and ``"poisson"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the best constant.
+        """
+        loss = self._params_["loss"] if hasattr(self, "_params_") else "squared"
+        if loss == "quantile":
+            return d2_pinball_score(
+                y, self.predict(X), sample_weight=sample_weight,
+                alpha=self._params_["quantile"],
+            )  # fmt: skip
+        if loss == "poisson":
+            return d2_tweedie_score(
+                y, self.predict(X), sample_weight=sample_weight, power=1
+            )
+        return super().score(X, y, sample_weight)
 
     def predict(self, X):
         """Predict the targets of rows.
@@ -396,7 +765,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         """
         check_is_fitted(self)
         if "knots" not in self._path_:
-            return self._at_landmarks(X, self.dual_coef_) + self.intercept_
+            values = self._at_landmarks(X, self.dual_coef_) + self.intercept_
+            return self._link(values)
         values = _chain.evaluate_chain(
             self._path_["knots"], self._path_["values"], self._check_rows(X)[:, 0]
         )
@@ -421,6 +791,10 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         """
         times = self._check_times(t)
         state = self._path_
+        if "thetas" in state:
+            for values in self._staged_values(X, times):
+                yield self._link(values)
+            return
         n_outputs = state["means" if "knots" in state else "slopes"].shape[1]
         times = np.repeat(times[:, None], n_outputs, axis=1)
         if "knots" in state:
@@ -441,11 +815,15 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
         """Return one column as a vector where y was one."""
         return values[:, 0] if np.ndim(self.intercept_) == 0 else values
 
-    def _problem(self, X, targets, weight, options):
+    def _link(self, values):
+        """Return predictions: of counts the exponentials of the function's values."""
+        return np.exp(values) if self._params_["loss"] == "poisson" else values
+
+    def _problem(self, X, targets, weight, options, folds):
         offset = np.zeros(targets.shape[1])
         if self.fit_intercept:
             offset = np.average(targets, axis=0, weights=weight)
-        return _Problem(X, targets, offset, weight, options)
+        return _Problem(X, targets, offset, weight, options, folds)
 
     def _check_validation(self, X_val, y_val, sample_weight_val, y, kept):
         X_val = self._check_rows(X_val)
@@ -465,11 +843,11 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
 
     def _choose_solver(self, n_rows, n_features):
         line = self.kernel == "sobolev" and n_features == 1
-        plain = not self.average and self.stopping != "loo"
+        plain = not self.average and self._rule() != "loo"
         if self.solver == "auto":
             if line and plain and self.learning_rate <= 1.0 and not self.step_size:
                 return "banded"
-            few = n_rows <= FEW_ROWS or self.stopping == "loo"
+            few = n_rows <= FEW_ROWS or self._rule() == "loo"
             return "eigh" if few else "lowrank"
         if self.solver == "banded" and not (line and plain):
             raise ValueError(
@@ -484,7 +862,9 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             )
         return self.solver
 
-    def _solve(self, problem, kernel, rng, *, held_out=None, choose=None, rank=None):
+    def _solve(
+        self, problem, kernel, rng, *, held_out=None, choose=None, rank=None, limit=None
+    ):
         """Return the solution, and where the path is stopped.
 
         Parameters
@@ -498,6 +878,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             ``choose(path)`` instead of the stopping rule.
         rank : int or None
             Rank of the factor that is wanted.
+        limit : int or None
+            Largest rank, where it is less than that of the parameters.
         """
         n, n_features = problem.X.shape
         solver = self._choose_solver(n, n_features)
@@ -509,6 +891,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             loss = None
             if held_out is not None:
                 loss = solution.held_out_loss(*held_out, problem.offset)
+            elif problem.options.stopping == "cv":
+                loss = self._fold_paths(solution, problem).loss
             left_out = None
             if self.stopping == "loo":
                 left_out = lambda times: leave_one_out_criterion(
@@ -538,7 +922,7 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             return (solution, choice), reach, choice.df, choice.criterion
 
         columns = self._columns(
-            rows, problem.weight, problem.centred, rng, streams=True
+            rows, problem.weight, problem.centred, rng, streams=True, limit=limit
         )
         basis, found, _ = self._grow(columns, judge, least=rank or 0)
         self._warn_of_width(basis, n)
@@ -621,9 +1005,47 @@ class EarlyStoppedKernelBoost(RegressorMixin, BaseKernelBoost):
             "train_loss": column(0.5 * path.rss),
         }
 
+    def _store_flow(self, found, kernel, X, kept):
+        state, problem = found.state, found.state.problem
+        self._store_path(found, kernel, X, kept)
+        self.intercept_ = float(problem.offset)
+        left = max(problem.weight.sum() - self.df_ - self.fit_intercept, 1.0)
+        if self.noise is not None:
+            self.noise_ = float(self.noise)
+        elif self.loss == "poisson":
+            # Of the working response, at the mean count.
+            self.noise_ = float(1.0 / np.sqrt(problem.share_of_rows @ problem.targets))
+        else:
+            residuals = problem.targets - found.values()
+            grown = np.sqrt(problem.weight.sum() / left)
+            self.noise_ = float(scale_of(residuals, problem.weight) * grown)
+        self.critical_radius_ = critical_radius(
+            state.basis.eigenvalues, self.noise_, self.norm_, problem.weight.sum()
+        )
+
 
 # Squares of targets, summed over the rows, are doubles.
 _LARGEST_TARGET = 1e151
+# Scales of features are kept where they lower the error on rows left out to this share
+# of that with one width: with .95 the error was .76 times as large on average over 64
+# splits, at most 1.03 times. The error is that of so many rows, at such a rank.
+_GUARD, _GUARD_FOLDS, _GUARD_ROWS, _GUARD_RANK = 0.95, 5, 1000, 256
+# Fewer rows say nothing about features.
+_FEWEST_ROWS = 10
+# In deviations: the bend of Huber's loss, where targets are cut off for the pilot, and
+# the width of a loss that is to be nearly absolute.
+_BEND, _WINSOR, _NARROW = 1.345, 3.0, 0.1
+_WITH_INTERVALS = ("squared", "huber", "absolute_error")
+
+
+def scale_of(values, weight):
+    """Return 1.4826 times the median absolute deviation; others where it is 0."""
+    middle = weighted_quantile(values, weight, 0.5)
+    gaps = np.abs(values - middle)
+    scale = 1.4826 * weighted_quantile(gaps, weight, 0.5)
+    if scale > 0.0:
+        return scale
+    return float(np.average(gaps, weights=weight)) or 1.0
 
 
 @dataclass(frozen=True)
@@ -637,6 +1059,7 @@ class _Problem:
     offset : ndarray of shape (m,)
     weight : ndarray of shape (n,)
     options : StoppingOptions
+    folds : Folds or None
     """
 
     X: object
@@ -644,6 +1067,7 @@ class _Problem:
     offset: np.ndarray
     weight: np.ndarray
     options: StoppingOptions
+    folds: object
 
     @cached_property
     def centred(self):

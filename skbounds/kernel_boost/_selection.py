@@ -77,7 +77,7 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
     options : StoppingOptions
     left_out, held_out : callable or None
         ``left_out(times)``, of shape (n_times, m), is the leave-one-out criterion for
-        "loo"; ``held_out(times)`` the validation loss for "validation".
+        "loo"; ``held_out(times)`` the loss on rows left out for "validation" and "cv".
     """
     n, m, rule = path.n_samples, path.n_outputs, options.stopping
     longest = float(options.max_iter or _stopping.LONGEST)
@@ -92,6 +92,7 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
         "discrepancy": lambda found: found.rss,
         "loo": lambda found: left_out(found.times),
         "validation": lambda found: held_out(found.times),
+        "cv": lambda found: held_out(found.times),
         # Its time needs no criterion; this is where its pilot stops.
         "theory": generalised,
         None: lambda found: None,

@@ -22,6 +22,34 @@ _CHUNK = 4096
 _ROWS_PER_PIVOT, _FEWEST_ROWS = 10, 4000
 
 
+@dataclass(frozen=True)
+class RawFeatures:
+    """Features F of the rows with F F' ~ G, of which Psi = F V.
+
+    Attributes
+    ----------
+    rows : callable
+        ``rows(numbers)`` returns F of some rows.
+    gram : ndarray of shape (R, R)
+        F' diag(w / W) F.
+    means : ndarray of shape (R,)
+        F' (w / W).
+    project : callable
+        ``project(targets)`` is F' diag(w / W) targets.
+    vectors : ndarray of shape (R, r) or None
+        V; None where F is Psi.
+    to_dual : callable
+        ``to_dual(theta)`` returns the dual coefficients of F theta.
+    """
+
+    rows: object
+    gram: np.ndarray
+    means: np.ndarray
+    project: object
+    vectors: np.ndarray | None
+    to_dual: object
+
+
 @dataclass
 class Basis:
     """Coordinates Psi of the rows with Psi' diag(w / W) Psi = diag(mu).
@@ -41,6 +69,10 @@ class Basis:
         ``coordinates(used)`` returns the first columns of Psi, all by default.
     project : callable
         ``project(targets)`` is Psi' diag(w / W) targets.
+    raw : RawFeatures
+        Coordinates F = Psi V' that need no eigenvectors, for parts of the rows.
+    columns : Columns, StreamedColumns or None
+        What the basis was made of.
     """
 
     eigenvalues: np.ndarray
@@ -50,6 +82,22 @@ class Basis:
     share: np.ndarray
     coordinates: object
     project: object
+    raw: RawFeatures
+    columns: object = None
+
+    def leading(self, size):
+        """Return the first columns of Psi as features."""
+        mu, modes = self.eigenvalues[:size], self.modes[:, :size]
+        V, raw = self.raw.vectors, self.raw
+        turn = (lambda F: F[:, :size]) if V is None else (lambda F: F @ V[:, :size])
+        return RawFeatures(
+            rows=lambda numbers: turn(raw.rows(numbers)),
+            gram=np.diag(mu),
+            means=turn(raw.means[None])[0],
+            project=lambda targets: self.project(targets)[:size],
+            vectors=None,
+            to_dual=lambda theta: modes @ theta,
+        )
 
     def coefficients(self, targets):
         """Return b = U' s with s = sqrt(w / W) targets: (r, m)."""
@@ -72,14 +120,25 @@ def full_basis(gram, weight) -> Basis:
     kept = mu > len(mu) * _ROUNDING * max(mu[0], 0.0)
     mu, U = mu[kept], U[:, kept]
     scaled = U * np.sqrt(mu)
+    modes = root[:, None] * U / np.sqrt(mu)
+    project = lambda targets: scaled.T @ (root[:, None] * targets)
+    raw = RawFeatures(
+        rows=lambda numbers: scaled[numbers] / root[numbers, None],
+        gram=np.diag(mu),
+        means=scaled.T @ root,
+        project=project,
+        vectors=None,
+        to_dual=lambda theta: modes @ theta,
+    )
     return Basis(
         mu,
-        root[:, None] * U / np.sqrt(mu),
+        modes,
         np.arange(len(weight)),
         0.0,
         share,
         lambda used=None: scaled[:, :used] / root[:, None],
-        lambda targets: scaled.T @ (root[:, None] * targets),
+        project,
+        raw,
     )
 
 
@@ -166,8 +225,14 @@ class Columns:
     def project(self, targets):
         return self.factor.factor.T @ (self.share[:, None] * targets)
 
+    def means(self):
+        return self.factor.factor.T @ self.share
+
+    def rows(self, numbers):
+        return self.factor.factor[numbers]
+
     def times(self, matrix):
-        return self.factor.factor @ matrix
+        return self.factor.factor[:, : len(matrix)] @ matrix
 
 
 class StreamedColumns:
@@ -190,7 +255,7 @@ class StreamedColumns:
         self.share = weight / weight.sum()
         size = min(n, max(_FEWEST_ROWS, _ROWS_PER_PIVOT * max_rank))
         some = np.sort(rng.choice(n, size, replace=False, p=self.share))
-        few = rows.take(some)
+        few, self._rows = rows.take(some), rows
         factor = KernelFactor(
             few.block, few.diagonal(), np.ones(len(some)), max_rank, rng
         )
@@ -198,18 +263,18 @@ class StreamedColumns:
         self.factor, r = factor, factor.rank
         self._pivots, self._triangle = some[factor.pivots], factor.triangle()
         self.max_rank, self.rank = r, 0
-        gram, sums = np.zeros((r, r)), np.zeros((r, targets.shape[1]))
+        # The last column is for the means.
+        sides = np.column_stack([targets, np.ones(n)])
+        gram, sums = np.zeros((r, r)), np.zeros((r, sides.shape[1]))
         # What is left of the trace, after as many columns.
         left = np.zeros(r + 1)
         diagonal = rows.diagonal()
         left[0] = self.share @ diagonal
         for block in row_blocks(n, _CHUNK):
-            part = linalg.solve_triangular(
-                self._triangle, rows.block(block, self._pivots).T, lower=True
-            ).T
+            part = self._factor_of(block, r)
             scaled = part * self.share[block, None]
             gram += part.T @ scaled
-            sums += scaled.T @ targets[block]
+            sums += scaled.T @ sides[block]
             left[1:] += (part * scaled).sum(axis=0)
         left[1:] = left[0] - np.cumsum(left[1:])
         self._gram, self._sums, self._left = gram, sums, np.maximum(left, 0.0)
@@ -243,7 +308,19 @@ class StreamedColumns:
     def project(self, targets):
         if targets is not self.targets:
             raise RuntimeError("only the targets that were streamed are known")
-        return self._sums[: self.rank]
+        return self._sums[: self.rank, :-1]
+
+    def means(self):
+        return self._sums[: self.rank, -1]
+
+    def rows(self, numbers):
+        return self._factor_of(numbers, self.rank)
+
+    def _factor_of(self, numbers, rank):
+        kernel = self._rows.block(numbers, self._pivots[:rank])
+        return linalg.solve_triangular(
+            self._triangle[:rank, :rank], kernel.T, lower=True
+        ).T
 
 
 def factor_basis(columns) -> Basis:
@@ -257,9 +334,22 @@ def factor_basis(columns) -> Basis:
     mu, V = mu[::-1], V[:, ::-1]
     kept = mu > len(mu) * _ROUNDING * mu.max(initial=0.0)
     mu, V = mu[kept], V[:, kept]
-    modes = V
-    if len(mu):
-        modes = linalg.solve_triangular(columns.triangle(), V, lower=True, trans="T")
+    triangle, rank = columns.triangle(), columns.rank
+
+    def to_dual(theta):
+        if not rank:
+            return theta
+        return linalg.solve_triangular(triangle, theta, lower=True, trans="T")
+
+    modes = to_dual(V)
+    raw = RawFeatures(
+        rows=lambda numbers: columns.rows(numbers)[:, :rank],
+        gram=columns.gram,
+        means=columns.means(),
+        project=lambda targets: columns.project(targets)[:rank],
+        vectors=V,
+        to_dual=to_dual,
+    )
     return Basis(
         mu,
         modes,
@@ -267,7 +357,9 @@ def factor_basis(columns) -> Basis:
         columns.residual_trace,
         columns.share,
         lambda used=None: columns.times(V[:, :used]),
-        lambda targets: V.T @ columns.project(targets),
+        lambda targets: V.T @ columns.project(targets)[:rank],
+        raw,
+        columns,
     )
 
 

@@ -623,12 +623,12 @@ def test_approximate_leave_one_out_of_three_classes(loss):
 @every_seed
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_bracketed_leave_one_out(loss, seed):
-    """The default looks at the times around the least AIC, and does not lose by it."""
+    """"auto" looks at the times around the least AIC, and does not lose by it."""
     X, y = problem(loss, seed, n=24)
     options = {"solver": "eigh", "max_iter": 200}
     with at_the_last_step():
         aic = make(loss, "laplacian", stopping="aic", **options).fit(X, y)
-        model = make(loss, "laplacian", **options).fit(X, y)
+        model = make(loss, "laplacian", stopping="auto", **options).fit(X, y)
     t = aic.stopping_path_["t"]
     assert_array_equal(model.stopping_path_["t"], t)
     assert abs(np.argmax(t == model.n_iter_) - np.argmax(t == aic.n_iter_)) <= 3

@@ -1,8 +1,9 @@
-"""The path of a boosted classifier, and where it is stopped."""
+"""The path of a loss that is not squared, and where it is stopped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -27,8 +28,8 @@ _AROUND = 3
 
 
 @dataclass(frozen=True)
-class ClassOptions:
-    """The parameters of the estimator that decide how to walk and when to stop.
+class PathOptions:
+    """The parameters of the estimators that decide how to walk and when to stop.
 
     Attributes
     ----------
@@ -55,6 +56,10 @@ class ClassOptions:
     plain: bool
     average: bool
 
+    def plain_times(self):
+        """Return the times at which the plain iteration is looked at."""
+        return path_times(self.limit, _EVERY_PLAIN)
+
 
 @dataclass(frozen=True)
 class ClassProblem:
@@ -65,23 +70,51 @@ class ClassProblem:
     X : {ndarray, sparse matrix} of shape (n, d)
     targets : ndarray of shape (n,) or (n, K)
         -1 and 1, or indicators.
-    offset : float or ndarray of shape (K,)
     weight : ndarray of shape (n,)
     loss : class of `_losses`
-    share : ndarray of shape (K,)
-        Of the classes.
+    with_offset : bool
+        Whether to start from the best constant.
+    folds : Folds or None
     """
 
     X: object
     targets: np.ndarray
-    offset: object
     weight: np.ndarray
     loss: type
-    share: np.ndarray
+    with_offset: bool
+    folds: object = None
 
     @property
     def share_of_rows(self):
         return self.weight / self.weight.sum()
+
+    @property
+    def n_free(self):
+        """The number of functions, of which several have sum zero."""
+        return 1 if self.targets.ndim == 1 else self.targets.shape[1] - 1
+
+    @cached_property
+    def share(self):
+        """The shares of the classes."""
+        return self._shares(self.weight)
+
+    def _shares(self, weight):
+        share = weight @ (self.targets > 0.0) / weight.sum()
+        return share if self.targets.ndim == 2 else np.array([1.0 - share, share])
+
+    def start(self, weight):
+        """Return the best constant for weights, of shares that are not too small."""
+        least = 1.0 / (weight.sum() + 2.0)
+        clipped = np.clip(self._shares(weight), least, 1.0 - least)
+        return self.loss.start(clipped) * float(self.with_offset)
+
+    @cached_property
+    def offset(self):
+        return self.start(self.weight)
+
+    def constants(self, state, options):
+        """Return the curvature, noise, exposure to stop at and norm of the theory."""
+        return theory(state, options)
 
     def response(self):
         """Return indicators of the classes minus their shares, (n, 1) or (n, K)."""
@@ -101,23 +134,77 @@ class ClassProblem:
         return scale / curvature
 
 
+@dataclass(frozen=True)
+class LossProblem:
+    """Rows and numbers to fit, with a loss that is not squared.
+
+    Attributes
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    targets : ndarray of shape (n,)
+    weight : ndarray of shape (n,)
+    loss : of `_losses`
+    with_offset : bool
+        Whether to start from the best constant.
+    pilot : ndarray of shape (n, 1)
+        Centred targets for the squared loss, which tell the rank.
+    folds : Folds or None
+    """
+
+    X: object
+    targets: np.ndarray
+    weight: np.ndarray
+    loss: object
+    with_offset: bool
+    pilot: np.ndarray
+    folds: object = None
+
+    n_free = 1
+
+    @property
+    def share_of_rows(self):
+        return self.weight / self.weight.sum()
+
+    def start(self, weight):
+        """Return the best constant for weights."""
+        if not self.with_offset:
+            return 0.0
+        kept = weight > 0.0
+        return self.loss.start(self.targets[kept], weight[kept])
+
+    @cached_property
+    def offset(self):
+        return self.start(self.weight)
+
+    def response(self):
+        return self.pilot
+
+    def constants(self, state, options):
+        """Return a curvature of 1, and that no noise is known nor a time to stop."""
+        return 1.0, np.nan, np.inf, None
+
+
 @dataclass
 class Coordinates:
     """A problem in coordinates."""
 
-    problem: ClassProblem
+    problem: object
     basis: object
-    psi: np.ndarray
     mu: np.ndarray
     step: float
     spectrum: Spectrum
     held_out: tuple | None
     rows: Rows
 
-    def __post_init__(self):
-        if self.held_out is not None:
-            K = self.rows.to_others(self.held_out[0], self.basis.landmarks)
-            self.features = K @ self.basis.modes[:, : self.psi.shape[1]]
+    @cached_property
+    def psi(self):
+        return self.basis.coordinates(len(self.mu))
+
+    @cached_property
+    def features(self):
+        """Coordinates of the validation rows."""
+        K = self.rows.to_others(self.held_out[0], self.basis.landmarks)
+        return K @ self.basis.modes[:, : len(self.mu)]
 
     def leave_one_out(self, stage, *, mean_curvature):
         """Return the approximate leave-one-out loss at a stage."""
@@ -144,10 +231,16 @@ class Walked:
     norm: float | None
     has_criterion: bool
     shown: np.ndarray | None = None
+    is_unfinished: bool = False
+    fits: object = None
 
     @property
     def stage(self):
         return self.stages[self.chosen]
+
+    def values(self):
+        """Return the function's values at the rows."""
+        return self.state.problem.offset + self.state.psi @ self.stage.theta
 
     def neglects(self):
         """Tell whether coordinates were left out that have learnt something by now."""
@@ -157,10 +250,9 @@ class Walked:
     @property
     def missing_df(self):
         """Upper bound of the degrees of freedom that are not in the coordinates."""
-        basis, targets = self.state.basis, self.state.problem.targets
+        basis = self.state.basis
         beyond = basis.eigenvalues[len(self.state.mu) :].sum() + basis.residual_trace
-        n_outputs = 1 if targets.ndim == 1 else targets.shape[1] - 1
-        return float(n_outputs * self.stage.exposure * beyond)
+        return float(self.state.problem.n_free * self.stage.exposure * beyond)
 
 
 def walk(state, options, fixed=None) -> Walked:
@@ -169,7 +261,7 @@ def walk(state, options, fixed=None) -> Walked:
     Parameters
     ----------
     state : Coordinates
-    options : ClassOptions
+    options : PathOptions
     fixed : float or None
         Learning time to stop at, instead of by the rule.
     """
@@ -181,17 +273,16 @@ def walk(state, options, fixed=None) -> Walked:
     rule = None if fixed is not None else options.stopping
     if fixed is not None:
         longest = min(max(1, round(fixed / state.step)), longest)
-    m, noise, target, norm = theory(state, options)
+    m, noise, target, norm = problem.constants(state, options)
     if rule == "theory" and loss.stretch(1.0) == 1.0:
         # The length of the steps is known beforehand.
         rule = None
         longest = min(longest, max(1.0, np.floor(target / (m * state.step))))
     times = path_times(longest, _EVERY_PLAIN if plain else _EVERY)
-    n_outputs = 2 if y.ndim == 1 else y.shape[1]
     rows, passed = [], []
     best, best_at = np.inf, 0
     for k, stage in enumerate(stages(state, times, options)):
-        df = _class_stopping.running_df(state.mu, stage.exposure, n_outputs)
+        df = _class_stopping.running_df(state.mu, stage.exposure, problem.n_free)
         if rule == "validation":
             _, y_val, weight = state.held_out
             values = problem.offset + state.features @ stage.theta
@@ -252,16 +343,18 @@ def stages(state, times, options):
     problem, psi = state.problem, state.psi
     loss, y, p = problem.loss, problem.targets, problem.share_of_rows
     if not options.plain:
-        flow = Flow(loss, psi, state.mu, y, p, problem.offset)
+        flow = Flow(
+            loss, psi, [None], [state.mu], y, p[:, None], np.array([problem.offset])
+        )
         # Whatever the last time is, the flow is followed at the same ones.
         beyond = path_times(np.inf, _EVERY, after=times[-1])
         before, reached = flow.start(), 0.0
         for time, stage in zip(beyond, flow.run(state.step * beyond), strict=True):
             if time > times[-1]:
                 share = (times[-1] - reached) / (time - reached)
-                yield flow.between(before, stage, share)
+                yield flow.between(before, stage, share).path(0)
             else:
-                yield stage
+                yield stage.path(0)
             before, reached = stage, time
         return
     exposure = plain = 0.0
@@ -272,18 +365,23 @@ def stages(state, times, options):
     )
     for time, (theta, values) in zip(times, steps, strict=False):
         risk = loss.risk(y, values, p)
-        if not np.isfinite(risk) or risk > 1e3 * max(abs(start), 1.0):
-            raise ValueError(
-                f"step_size={state.step} is too large for loss='exponential': "
-                f"the risk grew beyond its start {start:.3g}. Steps below "
-                f"2 / (mu_1 L_n) = {2.0 / (state.mu[0] * start):.6g} are stable at "
-                "the start; step_size=None is always."
-            )
+        check_growth(risk, start, state.step, state.mu[0])
         eta = state.step * (time - before)
         before = time
         exposure += eta * loss.curvature(y, values, p)
         plain += eta * loss.stretch(risk)
         yield Stage(theta, values, risk, exposure, plain)
+
+
+def check_growth(risk, start, step_size, largest):
+    """Refuse steps at which the risk grows without limit."""
+    if not np.isfinite(risk) or risk > 1e3 * max(abs(start), 1.0):
+        raise ValueError(
+            f"step_size={step_size} is too large for a loss without a largest "
+            f"curvature: the risk grew beyond its start {start:.3g}. Steps below "
+            f"2 / (mu_1 L_n) = {2.0 / (largest * start):.6g} are stable at "
+            "the start; step_size=None is always."
+        )
 
 
 def theory(state, options):

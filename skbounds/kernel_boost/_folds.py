@@ -1,0 +1,183 @@
+"""Folds that depend on the rows' values and a seed, and not on their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbounds._copies import looks_continuous
+from skbounds.kernel_boost._hashes import row_hashes
+
+# Rows up to which each fold is left out in its turn; beyond, so many in all.
+_ENOUGH = 4000
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which rows are left out together, and how much of their weight.
+
+    Attributes
+    ----------
+    rows : list of ndarray of int
+        Of each fold that is left out.
+    held : list of ndarray
+        The weights that are left out, at most those of the rows.
+    """
+
+    rows: list
+    held: list
+
+    def __len__(self):
+        return len(self.rows)
+
+    @property
+    def total(self):
+        """The sum of all weights that are left out."""
+        return float(sum(held.sum() for held in self.held))
+
+    def dense(self, n):
+        """Return the weights that are left out, (n, n_folds)."""
+        table = np.zeros((n, len(self)))
+        for k, (rows, held) in enumerate(zip(self.rows, self.held, strict=True)):
+            table[rows, k] = held
+        return table
+
+    def scaled(self, factors):
+        """Return the folds with the rows' weights multiplied."""
+        held = [w * factors[rows] for rows, w in zip(self.rows, self.held, strict=True)]
+        return Folds(self.rows, held)
+
+
+def hash_folds(
+    X, targets, weight, n_folds, seed, *, codes, groups, kernel_matrix, all_folds
+):
+    """Return folds by the order of the rows' hashes.
+
+    Rows are sorted by class and hash and dealt out one by one. Copies of a row stay
+    together where the features look continuous: otherwise equal rows are other
+    observations, and a row of weight w stands for w of them, one after the other. In
+    both cases whole weights are the same as repetition. Groups stay together.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    targets : ndarray of shape (n, m) or None
+        What rows that are the same share as well, beside their class.
+    weight : ndarray of shape (n,)
+        Positive.
+    n_folds : int
+    seed : int
+    codes : ndarray of int of shape (n,) or None
+        Classes, each of which is dealt out.
+    groups : ndarray of shape (n,) or None
+    kernel_matrix : bool
+        Whether X is one.
+    all_folds : bool
+        Leave out each fold, however many rows there are.
+
+    Returns
+    -------
+    folds : Folds
+    """
+    n = len(weight)
+    hashes = row_hashes(X, seed, targets, kernel_matrix=kernel_matrix)
+    rank = np.zeros(n, dtype=int) if codes is None else _class_ranks(codes, hashes)
+    order = np.lexsort((hashes, rank))
+    begins = np.r_[True, (np.diff(hashes[order]) != 0) | (np.diff(rank[order]) > 0)]
+    n_distinct = int(begins.sum())
+    unit = np.empty(n, dtype=np.intp)
+    unit[order] = np.cumsum(begins) - 1
+    n_units = n_distinct
+    if groups is not None:
+        _, unit = np.unique(groups, return_inverse=True)
+        least = np.full(unit.max() + 1, np.iinfo(np.uint64).max)
+        np.minimum.at(least, unit, hashes)
+        place = np.empty(len(least), dtype=np.intp)
+        place[np.argsort(least)] = np.arange(len(least))
+        unit, n_units = place[unit.ravel()], len(least)
+    elif n_distinct == 1 or not looks_continuous(X):
+        return _counted(order, weight, n_folds, n_distinct, all_folds)
+    if n_units < 2:
+        raise ValueError(
+            "stopping='cv' and intervals=True need at least 2 groups; got 1."
+        )
+    n_folds = min(n_folds, n_units)
+    fold = unit % n_folds
+    used = range(_n_used(n_folds, n_distinct, all_folds))
+    rows = [np.flatnonzero(fold == k) for k in used]
+    return Folds(rows, [weight[own] for own in rows])
+
+
+def _class_ranks(codes, hashes):
+    """Return the classes' ranks by their least hashes: names do not count."""
+    least = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
+    np.minimum.at(least, codes, hashes)
+    rank = np.empty(len(least), dtype=np.intp)
+    rank[np.argsort(least, kind="stable")] = np.arange(len(least))
+    return rank[codes]
+
+
+def _counted(order, weight, n_folds, n_distinct, all_folds):
+    """Return the folds of rows that are dealt out as often as they count."""
+    w = weight[order]
+    end = np.cumsum(w)
+    total = end[-1]
+    if (weight == np.round(weight)).all():
+        n_folds = int(min(n_folds, total))
+        k = np.arange(_n_used(n_folds, n_distinct, all_folds))[:, None]
+        # How many of the counts 0, 1, ... that fall into a row are k modulo n_folds.
+        dealt = np.floor((end - 1.0 - k) / n_folds)
+        held = dealt - np.floor((end - w - 1.0 - k) / n_folds)
+    else:
+        n_folds = min(n_folds, len(w))
+        # Weights that are less than one on average are relative ones.
+        scale = max(1.0, len(w) / total)
+        fold = np.floor((end - 0.5 * w) * scale) % n_folds
+        k = np.arange(_n_used(n_folds, n_distinct, all_folds))[:, None]
+        held = np.where(fold == k, w, 0.0)
+    rows = [np.flatnonzero(own) for own in held]
+    found = [(order[r], own[r]) for r, own in zip(rows, held, strict=True) if len(r)]
+    return Folds([rows for rows, _ in found], [own for _, own in found])
+
+
+def _n_used(n_folds, n_rows, all_folds):
+    if all_folds:
+        return n_folds
+    return min(n_folds, int(np.ceil(_ENOUGH * n_folds / n_rows)))
+
+
+def given_folds(fold, weight):
+    """Return the folds of given numbers, negative for rows that are never left out."""
+    rows = [np.flatnonzero(fold == k) for k in range(fold.max() + 1)]
+    rows = [own for own in rows if len(own)]
+    return Folds(rows, [weight[own] for own in rows])
+
+
+def numbers_of_split(splits, n, *, complete):
+    """Return the number of the test set that each row is in, -1 for none.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test)
+    n : int
+    complete : bool
+        Whether each row must be in one.
+    """
+    fold = np.full(n, -1)
+    for k, (_, test) in enumerate(splits):
+        test = np.asarray(test)
+        test = np.flatnonzero(test) if test.dtype == bool else test
+        if (fold[test] >= 0).any() or len(np.unique(test)) < len(test):
+            raise ValueError(
+                "the test sets of cv must be disjoint; a row is in two of them."
+            )
+        fold[test] = k
+    if (fold < 0).all():
+        raise ValueError("cv has no test rows.")
+    if complete and (fold < 0).any():
+        raise ValueError(
+            "intervals=True needs a cv whose test sets cover all rows; "
+            f"{(fold < 0).sum()} of {n} are in none."
+        )
+    return fold

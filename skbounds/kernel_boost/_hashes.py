@@ -1,0 +1,105 @@
+"""Numbers of rows that depend on their values and a seed, and on nothing else.
+
+Of each feature the ranks of its distinct values are hashed: neither the order of the
+rows, nor their repetition, nor the units of a feature change which rows come first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import issparse
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Keys of targets are far from those of features.
+_TARGETS = 2**40
+# Digits of a kernel matrix that are not rounding.
+_DIGITS = 6
+
+
+def row_hashes(X, seed, targets=None, *, kernel_matrix=False):
+    """Return a hash of each row; rows of equal values have the same one.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+        Sparse rows have the hashes of dense ones.
+    seed : int
+    targets : ndarray of shape (n, m) or None
+        Further columns.
+    kernel_matrix : bool
+        X is one, whose columns are rows as well: the set of a row's values counts, in
+        whatever columns.
+
+    Returns
+    -------
+    hashes : ndarray of uint64 of shape (n,)
+    """
+    seed = np.uint64(seed)
+    with np.errstate(over="ignore"):
+        if kernel_matrix:
+            total = _of_kernel_matrix(X, _key(seed, 0))
+        elif issparse(X):
+            total = _of_sparse(X, seed)
+        else:
+            total = np.zeros(len(X), dtype=np.uint64)
+            for j, column in enumerate(X.T):
+                total += _of_column(column, _key(seed, j))
+        if targets is not None:
+            for j, column in enumerate(targets.T):
+                total += _of_column(column, _key(seed, _TARGETS + j))
+        return _mix(total)
+
+
+def _of_column(column, key):
+    ranks = np.unique(column, return_inverse=True)[1].ravel()
+    return _mix(ranks.astype(np.uint64) ^ key)
+
+
+def _of_kernel_matrix(X, key):
+    largest = np.abs(X).max(initial=0.0)
+    rounded = np.round(X / (largest if largest > 0.0 else 1.0), _DIGITS) + 0.0
+    total = np.empty(len(X), dtype=np.uint64)
+    for i, row in enumerate(rounded):
+        total[i] = _mix(np.unique(row).view(np.uint64) ^ key).sum()
+    return total
+
+
+def _of_sparse(X, seed):
+    """Hash what is not zero, and the zeros of all columns at once."""
+    n, d = X.shape
+    entries = X.tocoo(copy=True)
+    entries.sum_duplicates()
+    kept = np.flatnonzero(entries.data)
+    rows, columns = entries.row[kept], entries.col[kept]
+    # A zero for each column that has one, with row number n.
+    with_zero = np.flatnonzero(np.bincount(columns, minlength=d) < n)
+    rows = np.concatenate([rows, np.full(len(with_zero), n)])
+    columns = np.concatenate([columns, with_zero]).astype(np.intp)
+    values = np.concatenate([entries.data[kept], np.zeros(len(with_zero))])
+    order = np.lexsort((values, columns))
+    sorted_columns, sorted_values = columns[order], values[order]
+    new_column = np.r_[True, np.diff(sorted_columns) != 0]
+    new_value = new_column | np.r_[True, np.diff(sorted_values) != 0.0]
+    count = np.cumsum(new_value) - 1
+    first = np.maximum.accumulate(np.where(new_column, count, 0))
+    ranks = np.empty(len(order), dtype=np.uint64)
+    ranks[order] = (count - first).astype(np.uint64)
+    hashes = _mix(ranks ^ _key(seed, columns))
+    zeros = np.zeros(d, dtype=np.uint64)
+    is_zero = rows == n
+    zeros[columns[is_zero]] = hashes[is_zero]
+    total = np.full(n, zeros.sum(), dtype=np.uint64)
+    own = ~is_zero
+    np.add.at(total, rows[own], hashes[own] - zeros[columns[own]])
+    return total
+
+
+def _key(seed, j):
+    return _mix(seed + _GOLDEN * (np.asarray(j, dtype=np.uint64) + np.uint64(1)))
+
+
+def _mix(h):
+    """Return the finaliser of SplitMix64: each bit depends on all bits."""
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
