@@ -40,7 +40,17 @@ _TOPICS = {
     "kernel_boost": (
         "EarlyStoppedKernelBoost",
         "EarlyStoppedKernelBoostClassifier",
+        "RelevanceDisplay",
         "StoppingPathDisplay",
+        "boosting_constants",
+        "critical_radius",
+        "exponential_family",
+        "kernel_regularity",
+        "literal_stopping_time",
+        "localised_complexity",
+        "population_critical_radius",
+        "sobolev_eigenvalues",
+        "stopped_error_bound",
     ),
     "pac_bayes": (
         "CertificateDisplay",

@@ -22,10 +22,12 @@ from skbounds._distances import check_spread
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
 from skbounds.kernel_boost import _solvers
+from skbounds.kernel_boost._anova import MOST_FEATURES, WIDTHS, with_anova
 from skbounds.kernel_boost._factor import KernelFactor
 from skbounds.kernel_boost._folds import given_folds, hash_folds, numbers_of_split
 from skbounds.kernel_boost._gamma import choose_gamma, typical_distance
 from skbounds.kernel_boost._kernels import (
+    DENSE,
     NAMES,
     POSITIVE,
     WITH_SCALES,
@@ -33,7 +35,12 @@ from skbounds.kernel_boost._kernels import (
     Kernel,
     scale_gamma,
 )
-from skbounds.kernel_boost._relevance import draw_sample, find_relevance, make_scale
+from skbounds.kernel_boost._relevance import (
+    draw_sample,
+    find_relevance,
+    inverse_of,
+    make_scale,
+)
 from skbounds.kernel_boost._stopping import LONGEST
 
 _FIRST_RANK = 32
@@ -128,7 +135,7 @@ class BaseKernelBoost(SkboundsEstimator):
 
     def _check_training(self, X):
         """Return rows to fit, checked."""
-        if self.kernel in ("rbf", "laplacian"):
+        if self.kernel in ("rbf", "laplacian", "anova"):
             check_spread(X)
         else:
             check_magnitude(X, "X")
@@ -140,7 +147,7 @@ class BaseKernelBoost(SkboundsEstimator):
         return self.kernel if fitted is None else fitted.kernel
 
     def _accepts_sparse(self):
-        return False if self._kernel_name() in ("precomputed", "sobolev") else "csr"
+        return False if self._kernel_name() in DENSE else "csr"
 
     def _accepts(self):
         """Return what `validate_data` is to accept, beside arrays."""
@@ -252,6 +259,8 @@ class BaseKernelBoost(SkboundsEstimator):
     def _check_relevance(self, X):
         """Refuse a relevance that has no meaning for the kernel or the rows."""
         given = self.relevance
+        if self.kernel == "anova":
+            self._check_anova(X)
         if given is None or (isinstance(given, str) and given == "auto"):
             return
         name = "relevance='ard'" if isinstance(given, str) else "an array as relevance"
@@ -262,7 +271,7 @@ class BaseKernelBoost(SkboundsEstimator):
         if issparse(X):
             raise ValueError(f"{name} is for dense X; got a sparse matrix.")
         if isinstance(given, str):
-            if self.gamma != "auto":
+            if self.kernel == "rbf" and self.gamma != "auto":
                 raise ValueError(
                     "relevance='ard' chooses a scale for each feature in place of "
                     f"gamma: leave gamma='auto'; got gamma={self.gamma!r}."
@@ -282,17 +291,41 @@ class BaseKernelBoost(SkboundsEstimator):
                 f"{given.tolist()}."
             )
 
+    def _check_anova(self, X):
+        if X.shape[1] > MOST_FEATURES:
+            raise ValueError(
+                f"kernel='anova' is for at most {MOST_FEATURES} features; got "
+                f"n_features={X.shape[1]}."
+            )
+        if self.gamma is None or self.gamma == "scale":
+            raise ValueError(
+                "kernel='anova' takes gamma='auto' or the number g of its parts; got "
+                f"gamma={self.gamma!r}."
+            )
+
     def _scale_of(self, relevance, X, weight):
         """Return how features are scaled for a relevance."""
         relevance = np.asarray(relevance, dtype=np.float64)
         return make_scale(relevance, X, weight, clip=self.clip)
 
-    def _find_scale(self, X, targets, weight, rng):
-        """Return the scales of greatest evidence; None where nothing varies."""
+    def _scaled_kernel(self, X, targets, weight, rng):
+        """Return the kernel with scales of greatest evidence; None if nothing varies.
+
+        For an array as relevance it is that of "anova" with the array's scales.
+        """
         sample = draw_sample(X, targets, weight, self._hash_seed(rng, 1))
         if sample is None:
             return None
-        return self._scale_of(find_relevance(sample), X, weight)
+        relevance = self.relevance
+        if relevance is None or isinstance(relevance, str):
+            relevance = find_relevance(sample)
+        scale = self._scale_of(relevance, X, weight)
+        if self.kernel == "rbf":
+            return replace(self._kernel(scale), gamma=1.0)
+        widths = WIDTHS if isinstance(self.gamma, str) else (float(self.gamma),)
+        return with_anova(
+            self._kernel(), sample, scale, inverse_of(sample.deviation), widths
+        )
 
     def _keep(self, X, y, sample_weight):
         """Return rows of positive weight, their targets, weights and numbers."""
@@ -340,6 +373,9 @@ class BaseKernelBoost(SkboundsEstimator):
             Of the features, which gamma is chosen for.
         """
         kernel = self._kernel(scale)
+        if kernel.kernel == "anova":
+            # Where it is not worth while, or nothing varies.
+            kernel = replace(kernel, kernel="rbf")
         gamma, path = self.gamma, None
         if isinstance(gamma, str):
             X = X if scale is None else scale(X)
@@ -347,9 +383,10 @@ class BaseKernelBoost(SkboundsEstimator):
                 gamma = scale_gamma(X, weight)
             else:
                 gamma = None
-                if not callable(self.kernel) and self.kernel in WITH_WIDTH:
+                name = kernel.kernel
+                if not callable(name) and name in WITH_WIDTH:
                     start = 1.0 / typical_distance(
-                        X, weight, rng, squared=self.kernel == "rbf"
+                        X, weight, rng, squared=name == "rbf"
                     )
                     make = lambda gamma: replace(kernel, gamma=gamma, scale=None)
                     gamma, path = choose_gamma(make, X, targets, weight, rng, start)
@@ -529,5 +566,5 @@ class BaseKernelBoost(SkboundsEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel in POSITIVE
-        tags.input_tags.sparse = self.kernel not in ("precomputed", "sobolev")
+        tags.input_tags.sparse = self.kernel not in DENSE
         return tags

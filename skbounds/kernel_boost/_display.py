@@ -1,4 +1,4 @@
-"""The picture of a path and of where it was stopped."""
+"""Pictures of a path and of where it was stopped, and of which features matter."""
 
 from __future__ import annotations
 
@@ -219,6 +219,114 @@ class StoppingPathDisplay:
             bbox_to_anchor=(0.5, -0.14),
         )  # fmt: skip
         self.ax_, self.df_ax_, self.figure_ = ax, df_ax, ax.figure
+        return self
+
+
+class RelevanceDisplay:
+    """A bar for each feature: how much the function may change along it.
+
+    Use `from_estimator` to make one.
+
+    Read more in the :ref:`User Guide <kernel_boost>`.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the features.
+    relevance : ndarray of shape (n_features,)
+        The square roots of ``relevance_``: one over the length in standard deviations
+        at which a feature makes a difference.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the last plot.
+    bars_ : matplotlib BarContainer
+        The bars.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    EarlyStoppedKernelBoost : What the picture is about.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from skbounds.kernel_boost import EarlyStoppedKernelBoost, RelevanceDisplay
+    >>> X, y = make_friedman1(100, n_features=5, random_state=0)
+    >>> model = EarlyStoppedKernelBoost(relevance="ard", random_state=0).fit(X, y)
+    >>> RelevanceDisplay.from_estimator(model, plot=False).names
+    ['x0', 'x1', 'x2', 'x3', 'x4']
+    """
+
+    def __init__(self, *, names, relevance):
+        self.names = names
+        self.relevance = relevance
+
+    @classmethod
+    def from_estimator(cls, estimator, *, max_features=20, plot=True, ax=None):
+        """Show the relevance of the features of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : EarlyStoppedKernelBoost or EarlyStoppedKernelBoostClassifier
+            Fitted, with ``relevance_``.
+        max_features : int, default=20
+            Show so many of the most relevant ones.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+            The display.
+        """
+        check_is_fitted(estimator)
+        if estimator.relevance_ is None:
+            raise ValueError(
+                "the estimator has one width for all features (relevance_ is None): "
+                "relevance='ard' gives each its own."
+            )
+        sizes = np.sqrt(estimator.relevance_)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(len(sizes))]
+        shown = np.arange(len(sizes))
+        if len(shown) > max_features:
+            shown = np.sort(np.argsort(-sizes, kind="stable")[:max_features])
+        display = cls(names=[str(names[j]) for j in shown], relevance=sizes[shown])
+        return display.plot(ax=ax) if plot else display
+
+    def plot(self, ax=None):
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+            The display.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            height = max(2.0, 0.28 * len(self.names) + 0.9)
+            _, ax = plt.subplots(figsize=(6.4, height), layout="constrained")
+        places = np.arange(len(self.names))
+        self.bars_ = ax.barh(places, self.relevance, color="C0", height=0.7)
+        ax.set_yticks(places, self.names)
+        ax.invert_yaxis()
+        ax.set_xlim(left=0.0)
+        ax.set_xlabel("relevance: 1 / length, in standard deviations of the feature")
+        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

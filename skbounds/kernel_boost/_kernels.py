@@ -11,11 +11,13 @@ from sklearn.utils.extmath import row_norms
 
 from skbounds._distances import CentredRows, rbf
 
-NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "precomputed"}))
+NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "anova", "precomputed"}))
 # Kernels whose gamma is worth a search.
 WITH_WIDTH = ("rbf", "laplacian")
 # Kernels whose features may have scales of their own.
-WITH_SCALES = ("rbf",)
+WITH_SCALES = ("rbf", "anova")
+# Kernels of dense rows only.
+DENSE = ("precomputed", "sobolev", "anova")
 # Kernels that need features that are not negative.
 POSITIVE = ("chi2", "additive_chi2", "sobolev")
 
@@ -31,7 +33,9 @@ class Kernel:
     kernel_params : dict or None
         Of a callable.
     scale : FeatureScale or None
-        What features are clipped to and multiplied by; rbf only.
+        What features are clipped to and multiplied by; rbf and anova only.
+    anova : Anova or None
+        The parts of "anova".
     """
 
     kernel: object
@@ -40,6 +44,7 @@ class Kernel:
     coef0: float = 1
     kernel_params: dict | None = None
     scale: object = None
+    anova: object = None
 
     def prepare(self, X):
         """Return rows with their features scaled."""
@@ -54,6 +59,14 @@ class Kernel:
         if self.kernel == "rbf":
             fixed = CentredRows(self.prepare(Y))
             return rbf(fixed.with_others(self.prepare(X)), fixed, self.gamma)
+        if self.kernel == "anova":
+            X, Y = self.scale.clipped(X), self.scale.clipped(Y)
+            result = self.anova.sum_of_features(X, Y)
+            if self.anova.weights[-1] > 0.0:
+                fixed = CentredRows(Y * self.scale.factor)
+                others = fixed.with_others(X * self.scale.factor)
+                result += self.anova.weights[-1] * rbf(others, fixed, 1.0)
+            return result
         if self.kernel == "sobolev":
             result = np.ones((X.shape[0], Y.shape[0]))
             for x, y in zip(X.T, Y.T, strict=True):
@@ -66,7 +79,7 @@ class Kernel:
 
     def diagonal(self, X):
         """Return k(x, x) of rows."""
-        if self.kernel in ("rbf", "laplacian", "chi2"):
+        if self.kernel in ("rbf", "laplacian", "chi2", "anova"):
             return np.ones(X.shape[0])
         if self.kernel == "sobolev":
             return np.prod(1.0 + X, axis=1)

@@ -52,12 +52,14 @@ class FeatureScale:
     low: np.ndarray | None
     high: np.ndarray | None
 
+    def clipped(self, X):
+        """Return rows, clipped."""
+        X = X.toarray() if hasattr(X, "toarray") else X
+        return X if self.low is None else np.clip(X, self.low, self.high)
+
     def __call__(self, X):
         """Return rows, clipped and scaled."""
-        X = X.toarray() if hasattr(X, "toarray") else X
-        if self.low is not None:
-            X = np.clip(X, self.low, self.high)
-        return X * self.factor
+        return self.clipped(X) * self.factor
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def objective(log_a, log_lam, sample):
     """
     X, a = sample.X, np.exp(log_a)
     scaled = X * np.sqrt(a)
-    J, W, K, slope = _evidence(_gaussian(scaled), log_lam, sample)
+    J, W, K, slope = evidence(gaussian(scaled), log_lam, sample)
     gap = log_a - log_a.mean()
     J += 2.0 * np.log1p(gap**2).sum()
     if W is None:
@@ -142,7 +144,8 @@ def objective(log_a, log_lam, sample):
     return J, np.append(-2.0 * a * inner + prior - prior.mean(), slope)
 
 
-def _gaussian(X):
+def gaussian(X):
+    """Return exp(-|x - x'|^2) of rows."""
     squares = np.einsum("ij,ij->i", X, X)
     K = X @ (2.0 * X.T)
     K -= squares[:, None]
@@ -151,8 +154,15 @@ def _gaussian(X):
     return np.exp(K, out=K)
 
 
-def _evidence(K, log_lam, sample, *, with_gradient=True):
-    """Return J without a prior, dJ/dK, K and dJ/dlog lambda."""
+def evidence(K, log_lam, sample, *, with_gradient=True):
+    """Return J without a prior, dJ/dK, K and dJ/dlog lambda.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    log_lam : float
+    sample : Sample
+    """
     y, w, lam = sample.targets, sample.weight, np.exp(log_lam)
     n, m = y.shape
     total = w.sum()
@@ -221,12 +231,12 @@ def _isotropic(sample):
     for gamma in start * _GRID:
         K = np.exp(-gamma * gaps)
         for lam in _PENALTIES:
-            J = _evidence(K, np.log(lam), sample, with_gradient=False)[0]
+            J = evidence(K, np.log(lam), sample, with_gradient=False)[0]
             best = min(best, (J, np.log(gamma), np.log(lam)))
 
     def judge(x):
         gamma = np.exp(x[0])
-        J, W, K, slope = _evidence(np.exp(-gamma * gaps), x[1], sample)
+        J, W, K, slope = evidence(np.exp(-gamma * gaps), x[1], sample)
         if W is None:
             return J, np.zeros(2)
         return J, np.array([-gamma * np.einsum("ij,ij,ij->", W, K, gaps), slope])
