@@ -18,7 +18,9 @@ from sklearn.utils.validation import (
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._copies import looks_continuous
 from skbounds._distances import check_spread
+from skbounds._labels import refuse_missing
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
 from skbounds.kernel_boost import _solvers
@@ -26,6 +28,7 @@ from skbounds.kernel_boost._anova import MOST_FEATURES, WIDTHS, with_anova
 from skbounds.kernel_boost._factor import KernelFactor
 from skbounds.kernel_boost._folds import given_folds, hash_folds, numbers_of_split
 from skbounds.kernel_boost._gamma import choose_gamma, typical_distance
+from skbounds.kernel_boost._hashes import row_hashes, sort_rows
 from skbounds.kernel_boost._kernels import (
     DENSE,
     NAMES,
@@ -53,6 +56,10 @@ _RELIABLE_RANK = 128
 _USUAL_RANK, _LARGEST_RANK, _LARGEST_WORK, _MUCH = 512, 2048, 4e10, 0.5
 # Up to so many rows all eigenvectors are computed.
 FEW_ROWS = 500
+# Rules that count rows, copies as well, and how often rows must be there on average for
+# a word; copies are looked for among so many rows.
+_COUNTS_ROWS = ("gcv", "cp", "aicc", "loo", "discrepancy", "auto", "alo", "aic")
+_OFTEN, _FEW_TO_COMPARE = 1.2, 20_000
 # Folds of intervals.
 INTERVAL_FOLDS = 10
 # Steps of the plain iteration where no limit is given.
@@ -214,6 +221,7 @@ class BaseKernelBoost(SkboundsEstimator):
             return None, None
         if groups is not None:
             groups = column_or_1d(groups)
+            refuse_missing(groups, "groups")
             check_consistent_length(X, groups)
         return self._numbers_of_cv(X, y, groups), groups
 
@@ -239,8 +247,8 @@ class BaseKernelBoost(SkboundsEstimator):
         else:
             if len(weight) < 2 and weight.sum() < 2.0:
                 raise ValueError(
-                    "stopping='cv' and intervals=True leave rows out, and need at "
-                    f"least 2; got n_samples={len(weight)}."
+                    "stopping='cv', intervals=True and Huber's delta='auto' leave rows "
+                    f"out, and need at least 2; got n_samples={len(weight)}."
                 )
             folds = hash_folds(
                 X, targets, weight,
@@ -341,6 +349,28 @@ class BaseKernelBoost(SkboundsEstimator):
             X = self._rows_of(X, kept)
             y, weight = y[kept], weight[kept]
         return X, y, weight, kept
+
+    def _warn_of_copies(self, X, targets, weight):
+        """Tell where rows count more than once, and the rule takes that for more rows.
+
+        Where features are continuous equal rows are no other observations, and an
+        error on rows that are the training rows as well says nothing.
+        """
+        if self._rule() not in _COUNTS_ROWS or self.kernel == "precomputed":
+            return
+        n, total = len(weight), weight.sum()
+        if n > _FEW_TO_COMPARE and total < _OFTEN * n:
+            return
+        if not looks_continuous(X):
+            return
+        distinct = sort_rows(row_hashes(X, 0), targets)[1].sum()
+        if total >= _OFTEN * distinct:
+            warn_user(
+                f"Rows count {total / distinct:.3g} times on average, by their weights "
+                f"or as copies, which stopping={self._rule()!r} takes for as many "
+                "other rows: it may stop too late. stopping='cv' leaves copies out "
+                "together; weights of mean one are importances."
+            )
 
     def _rows_of(self, X, rows):
         return X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]

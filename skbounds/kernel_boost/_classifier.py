@@ -80,14 +80,14 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
     stopping : {"cv", "auto", "alo", "aic", "theory", "validation"} or None, \
             default="cv"
         When to stop. "cv": least log loss on rows that were left out, fold by fold, on
-        paths in the coordinates of all rows. "aic": least log loss plus (degrees of freedom + `df_margin` times
-        their root) / n, where the degrees of freedom are those of the curvature along
-        the path. "auto": the same, then the least approximate leave-one-out loss among
-        the times around it. "alo": the least approximate leave-one-out loss of the
-        whole path (slower). "theory": once m eta reaches 1 / delta_n^2, with the
-        curvature m at the class frequencies, the learning time eta and the critical
-        radius delta_n. "validation": least log loss on held-out rows. None: after
-        exactly `max_iter` steps.
+        paths in the coordinates of all rows. "aic": least log loss plus (degrees of
+        freedom + `df_margin` times their root) / n, where the degrees of freedom are
+        those of the curvature along the path. "auto": the same, then the least
+        approximate leave-one-out loss among the times around it. "alo": the least
+        approximate leave-one-out loss of the whole path (slower). "theory": once m eta
+        reaches 1 / delta_n^2, with the curvature m at the class frequencies, the
+        learning time eta and the critical radius delta_n. "validation": least log loss
+        on held-out rows. None: after exactly `max_iter` steps.
 
         .. versionchanged:: 0.2
            "cv", the default in place of "auto", which stopped far too early where
@@ -373,6 +373,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
             )
         self._factors_ = class_factors(self.class_weight, self.classes_, codes, weight)
         loss = loss_of(self.loss, n_classes, plain=self.step_size is not None)
+        self._warn_of_copies(X, codes[:, None], weight)
         rng = self._rng()
         folds = None
         if self.stopping == "cv":

@@ -21,6 +21,9 @@ import numpy as np
 
 # Tries of a shorter step where a loss has no largest curvature.
 _MOST_TRIES = 30
+# Shares of the curvature that are tried where slopes are bounded, while they lower the
+# risk by so much: by less where the slopes of nearly all rows are at their bounds.
+_LESS, _FEW_BENDS, _GAINS = 0.125, 0.1, (1e-3, 0.1)
 
 
 @dataclass
@@ -58,6 +61,17 @@ class Stage:
             float(self.exposure[k]),
             float(self.plain[k]),
             float(self.curvature[k]),
+        )
+
+    def some(self, which):
+        """Return some of several paths."""
+        return Stage(
+            self.theta[which],
+            self.values[:, which],
+            self.risk[which],
+            self.exposure[which],
+            self.plain[which],
+            self.curvature[which],
         )
 
 
@@ -130,6 +144,18 @@ class Flow:
             found[:, j] = own if V is None else V @ own
         return found
 
+    def turned(self, coefficients):
+        """Return coordinates of coefficients of the first features."""
+        size, q, c = coefficients.shape
+        theta = np.zeros((q, self.mu.shape[1], c))
+        for k, V in enumerate(self.vectors):
+            own = coefficients[:, k]
+            if V is None:
+                theta[k, :size] = own
+            else:
+                theta[k, : self.ranks[k]] = V[:size].T @ own
+        return theta
+
     def values(self, theta, which=None):
         """Return the function values of some of the paths."""
         F, columns = self.features, self.coefficients(theta, which)
@@ -180,10 +206,35 @@ class Flow:
             if loss.smoothness is not None:
                 break
             failed = failed[~(risk[failed] <= stage.risk[failed])]
+        if loss.saturates:
+            self._reach_out(stage, step, g, theta_new, f_new, risk)
         later = loss.curvature(y, f_new, w)
         exposure = stage.exposure + 0.5 * step * (m + later)
         plain = stage.plain + step * loss.stretch(0.5 * (risk + stage.risk))
         return Stage(theta_new, f_new, risk, exposure, plain, later)
+
+    def _reach_out(self, stage, step, g, theta_new, f_new, risk):
+        """Go on with less curvature where that is better; in place.
+
+        Where the slopes of most rows are bounded the mean curvature says too much: a
+        step as for a square ends near the next bend, the flow goes straight on.
+        """
+        loss, y, w = self.loss, self.y, self.weight
+        m, which = stage.curvature.copy(), np.arange(self.n_paths)
+        few = stage.curvature < _FEW_BENDS * loss.smoothness
+        least = 1.0 - np.where(few, *_GAINS)
+        for _ in range(_MOST_TRIES):
+            m = m * _LESS
+            rates = step * m[which, None, None] * self.mu[which]
+            theta = stage.theta[which] - step * phi_1(rates) * g[which]
+            f = self.values(theta, which)
+            tried = loss.risk(y, f, w[:, which])
+            better = tried < risk[which] * least[which]
+            kept = which[better]
+            theta_new[kept], f_new[:, kept] = theta[better], f[:, better]
+            risk[kept], which = tried[better], kept
+            if not len(which):
+                return
 
     def between(self, first, second, share):
         """Return what lies a share of the way between two stages."""

@@ -127,19 +127,21 @@ class FlowSolver:
     def _state(self, problem, basis, spectrum, held_out, rows, reach):
         """Return the problem in coordinates, as many as are of any use."""
         mu = basis.eigenvalues
-        step = self._step_of(problem.loss, basis, rows)
+        step = self._step_of(problem, basis, rows)
         used = len(mu)
         if reach is not None and not self._is_plain():
             used = max(int((mu * reach > NEGLIGIBLE).sum()), 1)
         return Coordinates(problem, basis, mu[:used], step, spectrum, held_out, rows)
 
-    def _step_of(self, loss, basis, rows):
-        mu = basis.eigenvalues
+    def _step_of(self, problem, basis, rows):
+        loss, mu = problem.loss, basis.eigenvalues
         largest = mu[0] if len(mu) else 0.0
         if loss.smoothness is None:
             if self.step_size is not None:
                 return float(self.step_size)
-            largest = loss.unit_curvature(mu, rows.diagonal)
+            largest = loss.unit_curvature(
+                mu, rows.diagonal, problem.targets, problem.share_of_rows
+            )
             return self.learning_rate / (largest if largest > 0.0 else 1.0)
         self._check_step(loss.smoothness, largest)
         if self.step_size is not None:

@@ -15,6 +15,7 @@ from skbounds.kernel_boost._descent import iterate
 from skbounds.kernel_boost._flow import Flow, Stage
 from skbounds.kernel_boost._flow_path import check_growth
 from skbounds.kernel_boost._fold_paths import (
+    NEGLIGIBLE_EIGENVALUE,
     FoldFits,
     eigenvectors,
     entries,
@@ -30,10 +31,15 @@ _FACTORS = ((0.2, 2.0), (0.7, 2.0**0.5), (np.inf, 2.0**0.25))
 _BEYOND, _MARGIN = 16.0, 1.01
 # Components with less than exp(-30) left to learn are not waited for, nor losses below
 # this share of that at the start.
-_LEARNT, _NOTHING = 30.0, 1e-8
+_LEARNT, _NOTHING = 30.0, 1e-7
 # Up to so many rows the folds have so many coordinates, the leading ones of all rows:
 # products with their own eigenvectors are what takes most of the time.
-_FEW_ROWS, _FEW_COORDINATES = 500, 256
+_FEW_ROWS, _FEW_COORDINATES = 1000, 256
+# Up to so many rows coordinates are those of eigenvectors, at first so many, and more
+# once some may have learnt this share.
+_MANY_ROWS, _FIRST, _UNLEARNT = 4000, 64, 1e-3
+# Differences of losses that are rounding, as shares of them.
+_ROUNDING = 1e-13
 # Products with features of so many numbers are in single precision.
 _MANY = 5e6
 
@@ -62,47 +68,144 @@ class FoldedPath:
     fits: FoldFits | None
 
 
-def make_flows(problem, basis, folds, *, plain):
-    """Return the flows of all rows and of those without each fold.
+class JointPaths:
+    """The flows of all rows and of those without each fold, in growing coordinates.
 
-    One flow where they share their features; two where the folds' are fewer.
+    Coordinates of which nothing has been learnt yet are left out: early steps take a
+    few of them, and paths that are stopped early never see the others. Paths of many
+    rows are followed in features of the factor instead, which are known.
 
     Parameters
     ----------
     problem : ClassProblem or LossProblem
     basis : Basis
     folds : Folds
-    plain : bool
-        Whether the steps are taken one by one, in whatever coordinates.
+    grows : bool
+        Whether coordinates may be left out; plain steps take all.
+
+    Attributes
+    ----------
+    flows : list of Flow
+        One where all paths share their features; two where the folds have fewer. The
+        last one has the folds' paths at its end.
+    stages : list of Stage
     """
-    share, total = problem.share_of_rows, problem.weight.sum()
-    n, mu, raw = len(share), basis.eigenvalues, basis.raw
-    few = not plain and n <= _FEW_ROWS and len(mu) > _FEW_COORDINATES
-    part = basis.leading(_FEW_COORDINATES) if few else raw
-    features, vectors = raw.rows(slice(None)), raw.vectors
-    own = part.rows(slice(None)) if few else features
-    weight = np.repeat(share[:, None], len(folds), axis=1)
-    offsets, parts = [], []
-    for k, (rows, held) in enumerate(zip(folds.rows, folds.held, strict=True)):
-        weight[rows, k] -= held / total
-        # Differences of shares that are the same but for rounding.
-        weight[weight[:, k] < 1e-15 * share, k] = 0.0
-        offsets.append(problem.start(weight[:, k] * total))
-        F = own[rows]
-        parts.append(eigenvectors(part.gram - F.T @ (F * (held / total)[:, None])))
-    if features.size >= _MANY:
-        features = own = features.astype(np.float32)
-    loss, y, whole = problem.loss, problem.targets, [problem.offset]
-    mus, turns = [mu for mu, _ in parts], [V for _, V in parts]
-    if few:
-        return [
-            Flow(loss, features, [vectors], [mu], y, share[:, None], whole),
-            Flow(loss, own, turns, mus, y, weight, offsets),
+
+    def __init__(self, problem, basis, folds, *, grows):
+        self.problem, self.basis, self.folds = problem, basis, folds
+        share, total = problem.share_of_rows, problem.weight.sum()
+        self.weight = np.repeat(share[:, None], len(folds), axis=1)
+        self.held = [held / total for held in folds.held]
+        self.offsets = []
+        for k, (rows, held) in enumerate(zip(folds.rows, self.held, strict=True)):
+            column = self.weight[:, k]
+            column[rows] -= held
+            # Differences of shares that are the same but for rounding.
+            column[column < 1e-15 * share] = 0.0
+            self.offsets.append(problem.start(column * total))
+        n = len(share)
+        mu = basis.eigenvalues
+        self.most = int((mu > NEGLIGIBLE_EIGENVALUE * mu.max(initial=0.0)).sum())
+        self.grows = grows and n <= _MANY_ROWS
+        self.fewest = self.most
+        if self.grows and n <= _FEW_ROWS:
+            self.fewest = min(self.most, _FEW_COORDINATES)
+        if self.grows:
+            self._psi = basis.coordinates(self.most)
+            self.size = min(_FIRST, self.most)
+        else:
+            self.size = self.most
+        self._known = {}
+        self.flows = self._make()
+        self.stages = [flow.start() for flow in self.flows]
+
+    @property
+    def first(self):
+        """Which path of the last flow is that without the first fold."""
+        return self.flows[-1].n_paths - len(self.folds)
+
+    def _make(self):
+        problem, raw = self.problem, self.basis.raw
+        mu = self.basis.eigenvalues[: self.size]
+        if self.grows:
+            features, vectors = self._psi[:, : self.size], None
+            own = features[:, : self.fewest]
+            gram = np.diag(mu[: self.fewest])
+        else:
+            features = own = raw.rows(slice(None))
+            vectors, gram = raw.vectors, raw.gram
+            mu = self.basis.eigenvalues
+        if len(gram) not in self._known:
+            self._known = {len(gram): self._eigenvectors(own, gram)}
+        parts = self._known[len(gram)]
+        if features.size >= _MANY:
+            features = own = features.astype(np.float32)
+        loss, y, whole = problem.loss, problem.targets, [problem.offset]
+        share = problem.share_of_rows[:, None]
+        mus, turns = [mu for mu, _ in parts], [V for _, V in parts]
+        if own.shape[1] < features.shape[1]:
+            return [
+                Flow(loss, features, [vectors], [mu], y, share, whole),
+                Flow(loss, own, turns, mus, y, self.weight, self.offsets),
+            ]
+        weight = np.column_stack([share, self.weight])
+        offsets = whole + self.offsets
+        return [Flow(loss, features, [vectors, *turns], [mu, *mus], y, weight, offsets)]
+
+    def _eigenvectors(self, features, gram):
+        """Return those of the folds' paths."""
+        found = []
+        for rows, held in zip(self.folds.rows, self.held, strict=True):
+            F = features[rows]
+            found.append(eigenvectors(gram - F.T @ (F * held[:, None])))
+        return found
+
+    def advance(self, step):
+        """Take a step on all paths."""
+        first = self.stages[0]
+        if self.grows and self.size < self.most:
+            reach = first.exposure[0] + step * first.curvature[0]
+            needed = int((self.basis.eigenvalues * reach > _UNLEARNT).sum())
+            if needed > self.size:
+                self._extend(min(max(4 * self.size, needed), self.most))
+        self.stages = [
+            flow.advance(stage, step)
+            for flow, stage in zip(self.flows, self.stages, strict=True)
         ]
-    weight = np.column_stack([share, weight])
-    return [
-        Flow(loss, features, [vectors, *turns], [mu, *mus], y, weight, whole + offsets)
-    ]
+
+    def _extend(self, size):
+        """Take more coordinates, in which the functions are what they were."""
+        before = [
+            flow.coefficients(stage.theta)
+            for flow, stage in zip(self.flows, self.stages, strict=True)
+        ]
+        old, self.size = self.stages, size
+        self.flows = self._make()
+        if len(self.flows) > len(before):
+            # The folds get a flow of their own.
+            before = [before[0][:, :1], before[0][:, 1:]]
+            old = [old[0].some(slice(0, 1)), old[0].some(slice(1, None))]
+        self.stages = [
+            replace(stage, theta=flow.turned(coefficients))
+            for flow, stage, coefficients in zip(self.flows, old, before, strict=True)
+        ]
+
+    def fold_fits(self, flow, theta):
+        """Return the functions without the folds at coordinates of a flow."""
+        y, first = self.problem.targets, flow.n_paths - len(self.folds)
+        coefficients = flow.coefficients(theta)[:, first:, 0]
+        raw = self.basis.raw
+        if self.grows:
+            raw = self.basis.leading(len(coefficients))
+        values = flow.values(theta)
+        residuals = [
+            y[own] - values[own, first + k] for k, own in enumerate(self.folds.rows)
+        ]
+        return FoldFits(
+            raw.to_dual(coefficients),
+            flow.offset[first:],
+            *entries(self.folds, residuals),
+        )
 
 
 def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
@@ -123,37 +226,44 @@ def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
     found : FoldedPath
     """
     loss, y, share = problem.loss, problem.targets, problem.share_of_rows
-    flows = make_flows(problem, basis, folds, plain=options.plain)
+    joint = JointPaths(problem, basis, folds, grows=not options.plain)
     out = np.concatenate(folds.rows)
-    # Which path of the last flow is without a row.
-    first = flows[-1].n_paths - len(folds)
     number = np.repeat(np.arange(len(folds)), [len(r) for r in folds.rows])
-    path_of = first + number
     held = np.concatenate(folds.held)
     held = held / held.sum()
     floor = loss.floor(y[out], held)
-    judge = lambda values: float(loss.deviance(y[out], values[out, path_of], held))
+
+    def judge():
+        left_out = joint.stages[-1].values[out, joint.first + number]
+        return float(loss.deviance(y[out], left_out, held))
+
     r = len(basis.eigenvalues)
     least = basis.eigenvalues[-1] if r else np.inf
     walk = _plain_walk if options.plain else _flow_walk
-    start = judge(flows[-1].start().values) - floor
+    start = judge() - floor
     rows, stages, kept = [], [], []
     best, best_at = np.inf, 0
-    for time, joint in walk(flows, step_size, options):
-        score, stage = judge(joint[-1].values), joint[0].path(0)
+    for time in walk(joint, step_size, options):
+        score, stage = judge(), joint.stages[0].path(0)
         df = _class_stopping.running_df(
             basis.eigenvalues, stage.exposure, problem.n_free
         )
         rows.append((time, score, df, float(loss.mean(y, stage.values, share))))
-        stages.append(replace(stage, theta=stage.theta[:r], values=None))
+        theta = np.zeros((r, *y.shape[1:]))
+        theta[: min(r, len(stage.theta))] = stage.theta[:r]
+        stages.append(replace(stage, theta=theta, values=None))
         if keep:
-            kept.append(joint[-1].theta)
-        if score < best:
-            best, best_at = score, len(rows) - 1
+            kept.append((joint.flows[-1], joint.stages[-1].theta))
+        best = min(best, score)
+        # The first time that is no worse but for what no sample of this size can tell.
+        scores = [row[1] for row in rows]
+        allowed = best + problem.slack + _ROUNDING * abs(best)
+        best_at = next(k for k, value in enumerate(scores) if value <= allowed)
         worse = score - floor > _MARGIN * (best - floor)
         if worse and time >= _BEYOND * rows[best_at][0]:
             break
-        if least * stage.exposure > _LEARNT or best - floor <= _NOTHING * start:
+        left = max(_NOTHING * start, problem.slack)
+        if least * stage.exposure > _LEARNT or best - floor <= left:
             break
     path = np.array(rows)
     last = len(rows) - 1
@@ -161,67 +271,54 @@ def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
     if unfinished:
         gain = path[-2, 1] - path[-1, 1]
         unfinished = gain > (_MARGIN - 1.0) * (best - floor)
-    fits = None
-    if keep:
-        flow, theta = flows[-1], kept[best_at]
-        theta_raw = flow.coefficients(theta)[:, first:, 0]
-        few = len(flows) > 1
-        part = basis.leading(len(theta_raw)) if few else basis.raw
-        dual = part.to_dual(theta_raw)
-        values = flow.values(theta)
-        residuals = [
-            y[own] - values[own, first + k] for k, own in enumerate(folds.rows)
-        ]
-        fits = FoldFits(dual, flow.offset[first:], *entries(folds, residuals))
+    fits = joint.fold_fits(*kept[best_at]) if keep else None
     return FoldedPath(stages, path, best_at, bool(unfinished), fits)
 
 
-def _flow_walk(flows, step_size, options):
-    """Yield times and stages, the times closer where the curvature changes."""
-    stages, time, before = [flow.start() for flow in flows], 0.0, 0.0
+def _flow_walk(joint, step_size, options):
+    """Yield times, the closer where the curvature changes."""
+    time = before = 0.0
     factor = 1.0
     while time < options.limit:
         before, time = time, min(max(time + 1.0, round(time * factor)), options.limit)
-        bend, step = _bend(flows[0], stages[0]), step_size * (time - before)
-        stages = [
-            flow.advance(stage, step) for flow, stage in zip(flows, stages, strict=True)
-        ]
-        yield time, stages
+        bend = _bend(joint)
+        joint.advance(step_size * (time - before))
+        yield time
         rate = 1.0
         if before > 0.0:
-            now = _bend(flows[0], stages[0])
-            rate = abs(np.log(now / bend)) / np.log2(time / before)
+            rate = abs(np.log(_bend(joint) / bend)) / np.log2(time / before)
         factor = next(factor for limit, factor in _FACTORS if rate < limit)
 
 
-def _bend(flow, stage):
+def _bend(joint):
     """Return the curvature of the risk itself on the path of all rows."""
-    bend = float((stage.curvature / flow.loss.stretch(stage.risk))[0])
+    stage = joint.stages[0]
+    bend = float(stage.curvature[0] / joint.problem.loss.stretch(stage.risk)[0])
     return max(bend, 1e-300)
 
 
-def _plain_walk(flows, step_size, options):
-    """Yield times and stages of the plain iteration."""
-    (flow,) = flows
+def _plain_walk(joint, step_size, options):
+    """Yield times of the plain iteration."""
+    (flow,), (stage,) = joint.flows, joint.stages
     loss, y, w = flow.loss, flow.y, flow.weight
     times = options.plain_times()
-    start = loss.risk(y, flow.start().values, w)[0]
+    start = stage.risk[0]
     steps = iterate(
         lambda values: step_size * flow.gradient(values),
         flow.values,
         lambda slopes: slopes,
-        flow.start().theta.shape,
+        stage.theta.shape,
         times,
         average=options.average,
     )
-    exposure = plain = np.zeros(flow.n_paths)
-    before = 0.0
+    exposure, plain, before = stage.exposure, stage.plain, 0.0
     for time, (theta, values) in zip(times, steps, strict=True):
         risk = loss.risk(y, values, w)
-        check_growth(risk[0], start, step_size, flow.mu[0, 0, 0])
+        check_growth(risk[0], start, step_size, flow.mu[0, 0, 0], stage.curvature[0])
         m = loss.curvature(y, values, w)
         eta = step_size * (time - before)
         before = time
         exposure = exposure + eta * m
         plain = plain + eta * loss.stretch(risk)
-        yield time, [Stage(theta, values, risk, exposure, plain, m)]
+        joint.stages = [Stage(theta, values, risk, exposure, plain, m)]
+        yield time

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbounds._copies import looks_continuous
-from skbounds.kernel_boost._hashes import row_hashes
+from skbounds.kernel_boost._hashes import row_hashes, sort_rows
 
 # Rows up to which each fold is left out in its turn; beyond, so many in all.
 _ENOUGH = 4000
@@ -81,10 +81,9 @@ def hash_folds(
     folds : Folds
     """
     n = len(weight)
-    hashes = row_hashes(X, seed, targets, kernel_matrix=kernel_matrix)
-    rank = np.zeros(n, dtype=int) if codes is None else _class_ranks(codes, hashes)
-    order = np.lexsort((hashes, rank))
-    begins = np.r_[True, (np.diff(hashes[order]) != 0) | (np.diff(rank[order]) > 0)]
+    hashes = row_hashes(X, seed, kernel_matrix=kernel_matrix)
+    rank = None if codes is None else _class_ranks(codes, hashes)
+    order, begins = sort_rows(hashes, targets, rank)
     n_distinct = int(begins.sum())
     unit = np.empty(n, dtype=np.intp)
     unit[order] = np.cumsum(begins) - 1
@@ -154,6 +153,27 @@ def given_folds(fold, weight):
     return Folds(rows, [weight[own] for own in rows])
 
 
+def _test_rows(split, n):
+    """Return the row numbers of a test set, checked."""
+    if not isinstance(split, (tuple, list)) or len(split) != 2:
+        raise ValueError(
+            "cv must be a number, a cross-validation generator or an iterable of "
+            f"pairs of training and test rows; got {split!r} in it."
+        )
+    test = np.asarray(split[1])
+    if test.dtype == bool and test.shape == (n,):
+        return np.flatnonzero(test)
+    if test.ndim != 1 or (len(test) and test.dtype.kind not in "iu"):
+        raise ValueError(
+            f"test rows of cv must be numbers of rows or a mask of {n} rows; got "
+            f"an array of shape {test.shape} and type {test.dtype}."
+        )
+    test = test.astype(np.intp)
+    if ((test < 0) | (test >= n)).any():
+        raise ValueError(f"test rows of cv must be in [0, {n}); got {test.tolist()}.")
+    return test
+
+
 def numbers_of_split(splits, n, *, complete):
     """Return the number of the test set that each row is in, -1 for none.
 
@@ -165,9 +185,8 @@ def numbers_of_split(splits, n, *, complete):
         Whether each row must be in one.
     """
     fold = np.full(n, -1)
-    for k, (_, test) in enumerate(splits):
-        test = np.asarray(test)
-        test = np.flatnonzero(test) if test.dtype == bool else test
+    for k, split in enumerate(splits):
+        test = _test_rows(split, n)
         if (fold[test] >= 0).any() or len(np.unique(test)) < len(test):
             raise ValueError(
                 "the test sets of cv must be disjoint; a row is in two of them."

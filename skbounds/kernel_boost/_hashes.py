@@ -10,13 +10,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# Keys of targets are far from those of features.
-_TARGETS = 2**40
 # Digits of a kernel matrix that are not rounding.
 _DIGITS = 6
 
 
-def row_hashes(X, seed, targets=None, *, kernel_matrix=False):
+def row_hashes(X, seed, *, kernel_matrix=False):
     """Return a hash of each row; rows of equal values have the same one.
 
     Parameters
@@ -24,8 +22,6 @@ def row_hashes(X, seed, targets=None, *, kernel_matrix=False):
     X : {ndarray, sparse matrix} of shape (n, d)
         Sparse rows have the hashes of dense ones.
     seed : int
-    targets : ndarray of shape (n, m) or None
-        Further columns.
     kernel_matrix : bool
         X is one, whose columns are rows as well: the set of a row's values counts, in
         whatever columns.
@@ -44,10 +40,35 @@ def row_hashes(X, seed, targets=None, *, kernel_matrix=False):
             total = np.zeros(len(X), dtype=np.uint64)
             for j, column in enumerate(X.T):
                 total += _of_column(column, _key(seed, j))
-        if targets is not None:
-            for j, column in enumerate(targets.T):
-                total += _of_column(column, _key(seed, _TARGETS + j))
         return _mix(total)
+
+
+def sort_rows(hashes, targets, first_key=None):
+    """Return rows in the order of their hashes, and where another row begins.
+
+    Parameters
+    ----------
+    hashes : ndarray of shape (n,)
+    targets : ndarray of shape (n, m) or None
+        What rows that are the same share as well; they decide on the order of rows of
+        equal hashes only.
+    first_key : ndarray of shape (n,) or None
+        What rows are sorted by before.
+
+    Returns
+    -------
+    order : ndarray of int of shape (n,)
+    begins : ndarray of bool of shape (n,)
+        Whether the row in this place differs from the one before.
+    """
+    keys = [hashes] if first_key is None else [hashes, first_key]
+    columns = [] if targets is None else list(targets.T)
+    order = np.lexsort((*columns, *keys))
+    begins = np.zeros(len(order), dtype=bool)
+    begins[:1] = True
+    for key in (*columns, *keys):
+        begins[1:] |= key[order[1:]] != key[order[:-1]]
+    return order, begins
 
 
 def _of_column(column, key):

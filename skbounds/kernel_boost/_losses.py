@@ -38,9 +38,13 @@ class _Loss:
     ----------
     smoothness : float or None
         Largest curvature M; None without one.
+    saturates : bool
+        Whether slopes are bounded, and flat beyond a bend.
     link : float
         For two classes P(y = 1) = expit(link f).
     """
+
+    saturates = False
 
     @classmethod
     def mean(cls, y, f, weight):
@@ -78,7 +82,7 @@ class _Loss:
         return 0.0
 
     @staticmethod
-    def unit_curvature(eigenvalues, diagonal):
+    def unit_curvature(eigenvalues, diagonal, targets, share):
         """Return the curvature that steps are one over, where there is no largest."""
         return float(diagonal().max())
 
@@ -238,6 +242,15 @@ class PlainExponentialEach(_OneAgainstRest, PlainExponential):
     """exp(-y f) for each class against the rest, with steps of the risk itself."""
 
 
+def _exponentials(F):
+    """Return the largest value of each row, and exp(F - largest).
+
+    SciPy's logsumexp and softmax take several times as long for small arrays.
+    """
+    largest = F.max(axis=-1, keepdims=True)
+    return largest, np.exp(F - largest)
+
+
 class Softmax(_Loss):
     """Multinomial log loss."""
 
@@ -247,19 +260,26 @@ class Softmax(_Loss):
     @staticmethod
     def risk(Y, F, weight):
         """Return the mean loss."""
-        return mean_of(logsumexp(F, axis=-1) - (Y * F).sum(axis=-1), weight)
+        largest, E = _exponentials(F)
+        own = np.einsum("...k,...k->...", np.broadcast_to(Y, F.shape), F)
+        return mean_of(np.log(E.sum(axis=-1)) + largest[..., 0] - own, weight)
 
     @staticmethod
     def pull(Y, F, weight):
         """Return the weighted slopes, a column per class."""
-        return weight[..., None] * (softmax(F, axis=-1) - Y)
+        P = _exponentials(F)[1]
+        P /= P.sum(axis=-1, keepdims=True)
+        P -= Y
+        P *= weight[..., None]
+        return P
 
     @staticmethod
     def curvature(Y, F, weight):
         """Return the mean eigenvalue of the mean Hessian, without the one that is 0."""
-        P = softmax(F, axis=-1)
-        total = mean_of((P * (1.0 - P)).sum(axis=-1), weight)
-        return total / (P.shape[-1] - 1)
+        E = _exponentials(F)[1]
+        total = E.sum(axis=-1)
+        squares = np.einsum("...k,...k->...", E, E) / total**2
+        return mean_of(1.0 - squares, weight) / (F.shape[-1] - 1)
 
     @classmethod
     def deviance(cls, y, f, weight):
@@ -291,6 +311,7 @@ class Huber(_Loss):
     """
 
     smoothness = 1.0
+    saturates = True
 
     def __init__(self, delta):
         self.delta = delta
@@ -327,6 +348,8 @@ class Pinball(_Loss):
     width : float
         The slope goes from -q to 1 - q on an interval of this length around y.
     """
+
+    saturates = True
 
     def __init__(self, quantile, width):
         self.quantile, self.width = quantile, width
@@ -375,9 +398,10 @@ class Poisson(_Loss):
     mean = deviance = risk
 
     @staticmethod
-    def unit_curvature(eigenvalues, diagonal):
-        """Return that of a mean of one."""
-        return float(eigenvalues[0]) if len(eigenvalues) else 0.0
+    def unit_curvature(eigenvalues, diagonal, targets, share):
+        """Return that of the mean."""
+        largest = float(eigenvalues[0]) if len(eigenvalues) else 0.0
+        return largest * float(share @ targets)
 
     def pull(self, y, f, weight):
         """Return the weighted slopes w phi'(y, f)."""

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from skbounds.kernel_boost._hashes import row_hashes
+from skbounds.kernel_boost._hashes import row_hashes, sort_rows
 
 # Rows that the evidence is computed on, fewer where there are many features.
 _ROWS, _FEWER_ROWS, _MANY_FEATURES = 500, 300, 30
@@ -89,10 +89,9 @@ def draw_sample(X, targets, weight, seed):
     Rows of equal values are one of their total weight, so that whole weights are the
     same as repetition; which rows are taken depends on their hashes.
     """
-    hashes = row_hashes(X, seed, targets)
-    _, first, copy = np.unique(hashes, return_index=True, return_inverse=True)
-    weight = np.bincount(copy.ravel(), weights=weight)
-    X, targets = X[first], targets[first]
+    order, begins = sort_rows(row_hashes(X, seed), targets)
+    weight = np.bincount(np.cumsum(begins) - 1, weights=weight[order])
+    X, targets = X[order[begins]], targets[order[begins]]
     deviation = feature_deviations(X, weight)
     size = _ROWS if X.shape[1] <= _MANY_FEATURES else _FEWER_ROWS
     share = weight / weight.sum()
@@ -100,9 +99,10 @@ def draw_sample(X, targets, weight, seed):
     X, targets, weight = X[:size], targets[:size], weight[:size]
     X = (X - centre) * inverse_of(deviation)
     share = weight / weight.sum()
+    largest = np.abs(targets).max(axis=0)
     targets = targets - share @ targets
     spread = np.sqrt(share @ targets**2)
-    varies = spread > 1e-150
+    varies = (spread > _CONSTANT * largest) & (spread > 1e-153)
     if not varies.any() or not deviation.any():
         return None
     return Sample(X, targets[:, varies] / spread[varies], weight, deviation)

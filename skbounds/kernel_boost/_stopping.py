@@ -20,7 +20,7 @@ N_TIMES = 120
 LONGEST = 1e9
 # Components of the path with less than this left to learn are not waited for.
 _LEARNT = 30.0
-_TINY = 1e-300
+_TINY, _ROUNDING = 1e-300, 1e-12
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,14 @@ def _where(allowed, criterion):
 
 
 def first_minimum(criterion):
-    """Return the position of the least value of each column; 0 if none is finite."""
-    return np.argmin(np.where(np.isnan(criterion), np.inf, criterion), axis=0)
+    """Return the first position of the least value of each column; 0 if none is finite.
+
+    Values that differ by rounding are the same: once all is learnt nothing changes.
+    """
+    values = np.where(np.isnan(criterion), np.inf, criterion)
+    least = values.min(axis=0)
+    rounding = _ROUNDING * np.abs(np.where(np.isfinite(least), least, 0.0))
+    return np.argmax(values <= least + rounding, axis=0)
 
 
 def patient_minimum(criterion, patience):

@@ -19,6 +19,9 @@ from skbounds.kernel_boost import _radius
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+# Squares of these are doubles.
+_SCALE = Interval(Real, 0, 1e100, closed="right")
+_NOISE = Interval(Real, 0, 1e100, closed="both")
 # Halvings of an interval of multipliers or radii.
 _HALVINGS = 60
 # C_H^2 = 2 max(|f*|^2, 32, sigma^2).
@@ -111,6 +114,10 @@ def _mean_supremum(mu, delta, n_samples, squares):
     kept = mu > 0.0
     if delta == 0.0 or not kept.any():
         return 0.0
+    # In units of the largest eigenvalue, whose square may not be a double.
+    unit = np.sqrt(mu.max())
+    mu, delta = mu / mu.max(), max(delta / unit, 1e-150)
+    kept = mu > 1e-150
     norm, size = 1.0 / mu[kept], 1.0 / delta**2
     squares = squares[:, kept]
     low, high = np.zeros(len(squares)), np.ones(len(squares))
@@ -120,15 +127,16 @@ def _mean_supremum(mu, delta, n_samples, squares):
         falls = (squares * (norm - size) / mixed**2).sum(axis=1) > 0.0
         low, high = np.where(falls, s, low), np.where(falls, high, s)
     mixed = high[:, None] * norm + (1.0 - high[:, None]) * size
-    return float(np.sqrt((squares / mixed).sum(axis=1)).mean() / np.sqrt(n_samples))
+    supremum = np.sqrt((squares / mixed).sum(axis=1)).mean()
+    return float(unit * supremum / np.sqrt(n_samples))
 
 
 @validate_params(
     {
         "eigenvalues": ["array-like"],
-        "noise": [_NOT_NEGATIVE],
+        "noise": [_NOISE],
         "n_samples": [_POSITIVE],
-        "norm": [_POSITIVE],
+        "norm": [_SCALE],
         "kind": [StrOptions({"capped", "gaussian"})],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -175,7 +183,7 @@ def critical_radius(
     mu = _checked_spectrum(eigenvalues)
     if kind == "capped":
         return _radius.critical_radius(mu, noise, norm, n_samples)
-    if noise == 0.0 or not mu.any():
+    if noise / norm < 1e-100 or not mu.any():
         return 0.0
     squares = _squared_noise(mu, n_draws, random_state)
     scale = noise / norm
@@ -230,9 +238,9 @@ def sobolev_eigenvalues(n_eigenvalues):
 @validate_params(
     {
         "eigenvalue": [StrOptions({"sobolev"}), callable],
-        "noise": [_POSITIVE],
+        "noise": [_SCALE],
         "n_samples": [_POSITIVE],
-        "norm": [_POSITIVE],
+        "norm": [_SCALE],
         "n_terms": [Interval(Integral, 10, None, closed="left")],
     },
     prefer_skip_nested_validation=True,

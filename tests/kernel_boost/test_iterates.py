@@ -415,7 +415,9 @@ def test_flow_converges(loss):
     errors = []
     for count in (8, 32, 128):
         *_, last = flow.run(np.linspace(0.0, end, count + 1)[1:])
-        errors.append(np.abs(last.path(0).values - expected).max() / np.abs(expected).max())
+        errors.append(
+            np.abs(last.path(0).values - expected).max() / np.abs(expected).max()
+        )
     assert errors[1] < errors[0] / 6.0
     assert errors[2] < errors[1] / 6.0
     assert errors[2] < 1e-3

@@ -623,7 +623,7 @@ def test_approximate_leave_one_out_of_three_classes(loss):
 @every_seed
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_bracketed_leave_one_out(loss, seed):
-    """"auto" looks at the times around the least AIC, and does not lose by it."""
+    """ "auto" looks at the times around the least AIC, and does not lose by it."""
     X, y = problem(loss, seed, n=24)
     options = {"solver": "eigh", "max_iter": 200}
     with at_the_last_step():
