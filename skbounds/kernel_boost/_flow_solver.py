@@ -229,6 +229,8 @@ class FlowSolver:
             "df": shown[:, 2],
             "train_loss": shown[:, 3],
         }
+        if shown.shape[1] > 4 and hasattr(self, "classes_"):
+            self.stopping_path_["penalty"] = shown[:, 4]
 
     def _staged_values(self, X, times):
         """Yield the function's values at some times."""

@@ -52,8 +52,9 @@ class FoldedPath:
     ----------
     stages : list of Stage
         Of all rows, without values.
-    path : ndarray of shape (n_times, 4)
-        Times, losses on rows that were left out, degrees of freedom, training losses.
+    path : ndarray of shape (n_times, 5)
+        Times, losses on rows that were left out, degrees of freedom, training losses,
+        and what is added to the losses on rows left out.
     chosen : int
     is_unfinished : bool
         Whether the loss was still falling at the longest time.
@@ -235,41 +236,41 @@ def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
 
     def judge():
         left_out = joint.stages[-1].values[out, joint.first + number]
-        return float(loss.deviance(y[out], left_out, held))
+        score = float(loss.deviance(y[out], left_out, held))
+        return score, problem.penalty(left_out, held)
 
     r = len(basis.eigenvalues)
     least = basis.eigenvalues[-1] if r else np.inf
     walk = _plain_walk if options.plain else _flow_walk
-    start = judge() - floor
+    start = sum(judge()) - floor
     rows, stages, kept = [], [], []
     best, best_at = np.inf, 0
     for time in walk(joint, step_size, options):
-        score, stage = judge(), joint.stages[0].path(0)
+        (score, penalty), stage = judge(), joint.stages[0].path(0)
         df = _class_stopping.running_df(
             basis.eigenvalues, stage.exposure, problem.n_free
         )
-        rows.append((time, score, df, float(loss.mean(y, stage.values, share))))
+        inside = float(loss.mean(y, stage.values, share))
+        rows.append((time, score, df, inside, penalty))
+        score += penalty
         theta = np.zeros((r, *y.shape[1:]))
         theta[: min(r, len(stage.theta))] = stage.theta[:r]
         stages.append(replace(stage, theta=theta, values=None))
         if keep:
             kept.append((joint.flows[-1], joint.stages[-1].theta))
-        best = min(best, score)
-        # The first time that is no worse but for what no sample of this size can tell.
-        scores = [row[1] for row in rows]
-        allowed = best + problem.slack + _ROUNDING * abs(best)
-        best_at = next(k for k, value in enumerate(scores) if value <= allowed)
+        # Not by rounding: a plateau has a first time.
+        if not np.isfinite(best) or score < best - _ROUNDING * abs(best):
+            best, best_at = score, len(rows) - 1
         worse = score - floor > _MARGIN * (best - floor)
         if worse and time >= _BEYOND * rows[best_at][0]:
             break
-        left = max(_NOTHING * start, problem.slack)
-        if least * stage.exposure > _LEARNT or best - floor <= left:
+        if least * stage.exposure > _LEARNT or best - floor <= _NOTHING * start:
             break
     path = np.array(rows)
     last = len(rows) - 1
     unfinished = best_at == last > 0 and path[-1, 0] >= options.limit
     if unfinished:
-        gain = path[-2, 1] - path[-1, 1]
+        gain = path[-2, [1, 4]].sum() - path[-1, [1, 4]].sum()
         unfinished = gain > (_MARGIN - 1.0) * (best - floor)
     fits = joint.fold_fits(*kept[best_at]) if keep else None
     return FoldedPath(stages, path, best_at, bool(unfinished), fits)

@@ -23,10 +23,14 @@ class Folds:
         Of each fold that is left out.
     held : list of ndarray
         The weights that are left out, at most those of the rows.
+    n_units : float
+        How many rows there are, left out or not: copies are one where they stay
+        together.
     """
 
     rows: list
     held: list
+    n_units: float
 
     def __len__(self):
         return len(self.rows)
@@ -46,7 +50,7 @@ class Folds:
     def scaled(self, factors):
         """Return the folds with the rows' weights multiplied."""
         held = [w * factors[rows] for rows, w in zip(self.rows, self.held, strict=True)]
-        return Folds(self.rows, held)
+        return Folds(self.rows, held, self.n_units)
 
 
 def hash_folds(
@@ -105,7 +109,7 @@ def hash_folds(
     fold = unit % n_folds
     used = range(_n_used(n_folds, n_distinct, all_folds))
     rows = [np.flatnonzero(fold == k) for k in used]
-    return Folds(rows, [weight[own] for own in rows])
+    return Folds(rows, [weight[own] for own in rows], float(n_distinct))
 
 
 def _class_ranks(codes, hashes):
@@ -137,7 +141,8 @@ def _counted(order, weight, n_folds, n_distinct, all_folds):
         held = np.where(fold == k, w, 0.0)
     rows = [np.flatnonzero(own) for own in held]
     found = [(order[r], own[r]) for r, own in zip(rows, held, strict=True) if len(r)]
-    return Folds([rows for rows, _ in found], [own for _, own in found])
+    n_units = max(float(total), float(n_distinct))
+    return Folds([rows for rows, _ in found], [own for _, own in found], n_units)
 
 
 def _n_used(n_folds, n_rows, all_folds):
@@ -150,7 +155,8 @@ def given_folds(fold, weight):
     """Return the folds of given numbers, negative for rows that are never left out."""
     rows = [np.flatnonzero(fold == k) for k in range(fold.max() + 1)]
     rows = [own for own in rows if len(own)]
-    return Folds(rows, [weight[own] for own in rows])
+    n_units = max(float(weight.sum()), float(len(weight)))
+    return Folds(rows, [weight[own] for own in rows], n_units)
 
 
 def _test_rows(split, n):

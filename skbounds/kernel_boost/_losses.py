@@ -81,6 +81,11 @@ class _Loss:
         """Return the least `deviance` that any values have."""
         return 0.0
 
+    @classmethod
+    def doubt(cls, f, weight):
+        """Return the mean log loss for labels drawn by chance."""
+        return 0.5 * (cls.deviance(1.0, f, weight) + cls.deviance(-1.0, f, weight))
+
     @staticmethod
     def unit_curvature(eigenvalues, diagonal, targets, share):
         """Return the curvature that steps are one over, where there is no largest."""
@@ -209,6 +214,12 @@ class _OneAgainstRest:
         return mean_of(logsumexp(logs, axis=-1) - own, weight)
 
     @classmethod
+    def doubt(cls, f, weight):
+        """Return the mean log loss for labels drawn by chance."""
+        logs = log_expit(cls.link * f)
+        return mean_of(logsumexp(logs, axis=-1) - logs.mean(axis=-1), weight)
+
+    @classmethod
     def probabilities(cls, f):
         """Return the probabilities of all classes: those of the columns, of sum 1."""
         return softmax(log_expit(cls.link * f), axis=1)
@@ -285,6 +296,11 @@ class Softmax(_Loss):
     def deviance(cls, y, f, weight):
         """Return the mean log loss of the probabilities."""
         return cls.risk(y, f, weight)
+
+    @classmethod
+    def doubt(cls, f, weight):
+        """Return the mean log loss for labels drawn by chance."""
+        return cls.risk(np.full(f.shape, 1.0 / f.shape[-1]), f, weight)
 
     @staticmethod
     def probabilities(f):

@@ -39,6 +39,7 @@ from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._leave_one_out import leave_one_out_criterion
 from skbounds.kernel_boost._losses import Huber, Pinball, Poisson, weighted_quantile
 from skbounds.kernel_boost._radius import critical_radius
+from skbounds.kernel_boost._relevance import clip_only
 from skbounds.kernel_boost._selection import (
     StoppingOptions,
     choose_times,
@@ -136,9 +137,9 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
 
         .. versionadded:: 0.2
     clip : bool, default=True
-        Where features have scales of their own, new rows are clipped to the range of
-        the training rows in each feature: what the function does beyond it was not
-        learnt.
+        Where features have scales of their own, or "auto" looked for them, new rows are
+        clipped to the range of the training rows in each feature: what the function
+        does beyond it was not learnt.
 
         .. versionadded:: 0.2
     learning_rate : float, default=1.0
@@ -642,6 +643,8 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
         if own is not None and not automatic:
             return own, None, None
         kernel, gamma_path = self._choose_kernel(X, y, weight, rng)
+        if automatic and self.clip and self._may_scale(X, weight):
+            kernel = replace(kernel, scale=clip_only(X))
         if own is None:
             return kernel, gamma_path, None
         judged, choose, draws = problem, None, rng

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
+from skbounds._copies import looks_continuous
 from skbounds.kernel_boost._hashes import row_hashes, sort_rows
 
 # Rows that the evidence is computed on, fewer where there are many features.
@@ -39,15 +40,15 @@ class FeatureScale:
 
     Attributes
     ----------
-    relevance : ndarray of shape (d,)
-        a, of standardised features.
+    relevance : ndarray of shape (d,) or None
+        a, of standardised features; None where features are clipped only.
     factor : ndarray of shape (d,)
         sqrt(a) over the standard deviation.
     low, high : ndarray of shape (d,) or None
         The range of the training rows.
     """
 
-    relevance: np.ndarray
+    relevance: np.ndarray | None
     factor: np.ndarray
     low: np.ndarray | None
     high: np.ndarray | None
@@ -98,6 +99,9 @@ def draw_sample(X, targets, weight, seed):
     centre = share @ X
     X, targets, weight = X[:size], targets[:size], weight[:size]
     X = (X - centre) * inverse_of(deviation)
+    if looks_continuous(X):
+        # Copies are no evidence: rows count once on average.
+        weight = weight * (len(weight) / weight.sum())
     share = weight / weight.sum()
     largest = np.abs(targets).max(axis=0)
     targets = targets - share @ targets
@@ -263,6 +267,11 @@ def _median(gaps, weight):
     order = np.argsort(sizes[apart], kind="stable")
     total = np.cumsum(pairs[apart][order])
     return float(sizes[apart][order[np.searchsorted(total, 0.5 * total[-1])]])
+
+
+def clip_only(X):
+    """Return a scale of one for each feature, and the range of these rows."""
+    return FeatureScale(None, np.ones(X.shape[1]), X.min(axis=0), X.max(axis=0))
 
 
 def make_scale(relevance, X, weight, *, clip):

@@ -202,6 +202,17 @@ def test_clip():
     assert rmse(plain.predict(far), plain.predict(np.clip(far, low, high))) > 0.0
 
 
+def test_clip_with_one_width():
+    """Also where "auto" keeps one width: a column that counts rows, say."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(300, 3)), np.arange(300.0)])
+    y = X[:, 0] + X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=300)
+    model = EarlyStoppedKernelBoost(random_state=0).fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.8
+    low, high = X[:200].min(axis=0), X[:200].max(axis=0)
+    assert_array_equal(model.predict(X), model.predict(np.clip(X, low, high)))
+
+
 @given(seed=st.integers(0, 1000), log_unit=st.floats(-8.0, 8.0))
 @settings(max_examples=10)
 def test_units_do_not_count(seed, log_unit):
