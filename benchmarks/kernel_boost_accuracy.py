@@ -804,7 +804,7 @@ def main():
         numbers, lines, _ = report_numbers(QUICK_NUMBERS, 1, begin, peers=False)
         intervals, more = report_intervals(QUICK_NUMBERS, 1, begin, peers=False)
         parts = [text, *describe_classes(kept), numbers, *lines, intervals, *more]
-        publish("kernel_boost_accuracy", "\n\n".join(parts), quick=True)
+        publish("kernel-boost-accuracy", "\n\n".join(parts), quick=True)
         return
     warnings.simplefilter("ignore")
     small, kept = report_classes(CLASSES, 3, begin, svc=True)
@@ -853,7 +853,7 @@ def main():
             noise,
         ]
     )
-    publish("kernel_boost_accuracy", text, quick=False)
+    publish("kernel-boost-accuracy", text, quick=False)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from sklearn.utils.validation import (
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
-from skbounds._copies import looks_continuous
 from skbounds._distances import check_spread
 from skbounds._labels import refuse_missing
 from skbounds._magnitude import check_magnitude
@@ -28,7 +27,7 @@ from skbounds.kernel_boost._anova import MOST_FEATURES, WIDTHS, with_anova
 from skbounds.kernel_boost._factor import KernelFactor
 from skbounds.kernel_boost._folds import given_folds, hash_folds, numbers_of_split
 from skbounds.kernel_boost._gamma import choose_gamma, typical_distance
-from skbounds.kernel_boost._hashes import row_hashes, sort_rows
+from skbounds.kernel_boost._hashes import count_originals
 from skbounds.kernel_boost._kernels import (
     DENSE,
     NAMES,
@@ -361,10 +360,8 @@ class BaseKernelBoost(SkboundsEstimator):
         n, total = len(weight), weight.sum()
         if n > _FEW_TO_COMPARE and total < _OFTEN * n:
             return
-        if not looks_continuous(X):
-            return
-        distinct = sort_rows(row_hashes(X, 0), targets)[1].sum()
-        if total >= _OFTEN * distinct:
+        distinct = count_originals(X, targets)
+        if distinct is not None and total >= _OFTEN * distinct:
             warn_user(
                 f"Rows count {total / distinct:.3g} times on average, by their weights "
                 f"or as copies, which stopping={self._rule()!r} takes for as many "

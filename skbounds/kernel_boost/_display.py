@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skbounds.kernel_boost._losses import Huber, Pinball, Poisson
 from skbounds.kernel_boost._radius import theory_time
 
 
@@ -103,8 +104,8 @@ class StoppingPathDisplay:
         estimator : EarlyStoppedKernelBoost or EarlyStoppedKernelBoostClassifier
             Fitted.
         X, y : array-like, default=None
-            Other rows, whose mean loss along the path is shown too: half of the squared
-            error, or the log loss.
+            Other rows, whose mean loss along the path is shown too: that of the
+            estimator (half of the squared error), or the log loss of classes.
         output : int, default=0
             Which of several outputs.
         plot : bool, default=True
@@ -347,8 +348,21 @@ def _held_out(estimator, X, y, times, output):
             own = p[np.arange(len(codes)), codes]
             losses.append(-np.log(np.maximum(own, 1e-300)).mean())
     else:
-        y = y.reshape(len(y), -1)[:, output]
+        y = y.reshape(len(y), -1)[:, output].astype(np.float64)
+        share = np.full(len(y), 1.0 / len(y))
+        judge = _judge(estimator)
         for values in estimator.staged_predict(X, whole):
-            values = values.reshape(len(y), -1)[:, output]
-            losses.append(0.5 * np.mean((values - y) ** 2))
+            losses.append(judge(y, values.reshape(len(y), -1)[:, output], share))
     return np.array(losses)[np.searchsorted(whole, times)]
+
+
+def _judge(estimator):
+    """Return the mean loss of predictions of numbers."""
+    name = estimator._params_["loss"]
+    if name == "poisson":
+        return lambda y, p, share: Poisson().deviance(y, np.log(p), share)
+    if name == "quantile":
+        return Pinball(estimator._params_["quantile"], 1.0).deviance
+    if name == "squared":
+        return lambda y, p, share: 0.5 * share @ (y - p) ** 2
+    return Huber(estimator.delta_).deviance

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds._copies import looks_continuous
 from skbounds.kernel_boost._counts import draw_counts
 from skbounds.kernel_boost._factor import KernelFactor
-from skbounds.kernel_boost._hashes import row_hashes, sort_rows
+from skbounds.kernel_boost._hashes import count_originals
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._solvers import Columns, factor_basis
 from skbounds.kernel_boost._stopping import Spectrum
@@ -51,7 +50,10 @@ def choose_gamma(make_kernel, X, targets, weight, rng, start):
             counts[rng.choice(len(weight), _ROWS, replace=False, p=share)] = 1.0
         kept = np.flatnonzero(counts)
         X, targets, weight = X[kept], targets[kept], counts[kept]
-    weight = weight * weight_of_copies(X, targets, weight)
+    originals = count_originals(X, targets)
+    if originals is not None:
+        # Copies are no evidence that a function can be told from noise.
+        weight = weight * (originals / weight.sum())
     rows = {gamma: Rows(make_kernel(gamma), X) for gamma in start * _GRID}
     scores = {}
 
@@ -72,17 +74,6 @@ def choose_gamma(make_kernel, X, targets, weight, rng, start):
     ordered = sorted(scores)
     path = {"gamma": np.array(ordered), "score": np.array([scores[g] for g in ordered])}
     return best, path
-
-
-def weight_of_copies(X, targets, weight):
-    """Return a factor after which continuous rows count once on average.
-
-    Copies of a row are no evidence that a function can be told from noise.
-    """
-    if not looks_continuous(X):
-        return 1.0
-    distinct = sort_rows(row_hashes(X, 0), targets)[1].sum()
-    return distinct / weight.sum()
 
 
 def _evidence(rows, targets, weight, rank, rng):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
+from skbounds._copies import looks_continuous
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Digits of a kernel matrix that are not rounding.
 _DIGITS = 6
@@ -69,6 +71,24 @@ def sort_rows(hashes, targets, first_key=None):
     for key in (*columns, *keys):
         begins[1:] |= key[order[1:]] != key[order[:-1]]
     return order, begins
+
+
+def count_originals(X, targets):
+    """Return how many rows there are but for copies; None if equal rows are no copies.
+
+    They are none where no feature looks continuous, or where rows of the same features
+    have several targets: these are other observations.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    targets : ndarray of shape (n, m)
+    """
+    if not looks_continuous(X):
+        return None
+    hashes = row_hashes(X, 0)
+    originals = int(sort_rows(hashes, targets)[1].sum())
+    return originals if originals == len(np.unique(hashes)) else None
 
 
 def _of_column(column, key):

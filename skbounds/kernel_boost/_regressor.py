@@ -1,12 +1,8 @@
-"""Kernel boosting with the squared loss that knows when to stop."""
+"""Kernel boosting of numbers that knows when to stop."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score
 from sklearn.utils import check_array, check_consistent_length
@@ -22,50 +18,33 @@ from skbounds._sklearn_compat import (
     _fit_context,
     check_sample_weight,
 )
-from skbounds.kernel_boost import _chain, _solvers
-from skbounds.kernel_boost._boost import (
-    FEW_ROWS,
-    LONGEST_PLAIN,
-    BaseKernelBoost,
-)
+from skbounds.kernel_boost import _chain
+from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
 from skbounds.kernel_boost._counts import split_counts
-from skbounds.kernel_boost._flow_path import LossProblem
-from skbounds.kernel_boost._flow_solver import FlowSolver
-from skbounds.kernel_boost._fold_paths import FoldChains, FoldPaths
-from skbounds.kernel_boost._folds import hash_folds
-from skbounds.kernel_boost._hashes import row_hashes
 from skbounds.kernel_boost._intervals import cv_plus
-from skbounds.kernel_boost._kernels import Rows
-from skbounds.kernel_boost._leave_one_out import leave_one_out_criterion
-from skbounds.kernel_boost._losses import Huber, Pinball, Poisson, weighted_quantile
-from skbounds.kernel_boost._radius import critical_radius
-from skbounds.kernel_boost._relevance import clip_only
-from skbounds.kernel_boost._selection import (
-    StoppingOptions,
-    choose_times,
-    describe,
-)
+from skbounds.kernel_boost._loss_solver import LossSolver
+from skbounds.kernel_boost._selection import StoppingOptions
 from skbounds.kernel_boost._solutions import (
     ChainSolution,
-    SpectralSolution,
     chain_stages,
     spectral_stages,
 )
-from skbounds.kernel_boost._stopping import (
-    LONGEST,
-    SpectralPath,
-    Spectrum,
-    first_minimum,
-)
+from skbounds.kernel_boost._squared_solver import SYMMETRIC, SquaredSolver
+from skbounds.kernel_boost._stopping import LONGEST
+
+# Squares of targets, summed over the rows, are doubles.
+_LARGEST_TARGET, _SMALLEST_SPREAD = 1e151, 1e-153
 
 
 def _has_intervals(model):
     """Tell whether there are, or may be, intervals."""
     known = not hasattr(model, "dual_coef_") or hasattr(model, "_folds_")
-    return model.intervals and known and model.loss in _WITH_INTERVALS
+    return model.intervals and known and model.loss in SYMMETRIC
 
 
-class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
+class EarlyStoppedKernelBoost(
+    RegressorMixin, SquaredSolver, LossSolver, BaseKernelBoost
+):
     """Kernel boosting of numbers that knows when to stop.
 
     Functional gradient descent in the reproducing kernel Hilbert space,
@@ -568,43 +547,6 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
             y = column_or_1d(y, warn=True)
         return y
 
-    def _check_loss(self, y):
-        """Refuse what a loss has not, and targets that it is not for."""
-        if self.intervals and (self.loss not in _WITH_INTERVALS or y.ndim > 1):
-            raise ValueError(
-                "intervals=True is for one output and loss='squared', 'huber' or "
-                f"'absolute_error'; got loss={self.loss!r} and y of shape {y.shape}."
-            )
-        if self.loss == "squared":
-            return
-        if y.ndim > 1:
-            raise ValueError(
-                f"loss={self.loss!r} is for one output; got y of shape {y.shape}. "
-                "MultiOutputRegressor fits one estimator for each."
-            )
-        allowed = ("cv",) if self.intervals else ("cv", "validation", None)
-        if self._rule() not in allowed:
-            raise ValueError(
-                f"stopping={self.stopping!r} is for the squared loss"
-                f"{', or without intervals' if self.intervals else ''}; with "
-                f"loss={self.loss!r} choose one of {allowed}."
-            )
-        if self.solver == "banded":
-            raise ValueError(
-                "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
-                "'eigh' or 'gd'."
-            )
-        if self.loss == "poisson":
-            self._check_counts(y, "y")
-
-    def _check_counts(self, y, name):
-        if y.min() < 0.0 or y.max() > _LARGEST_COUNT or (name == "y" and not y.any()):
-            raise ValueError(
-                f"loss='poisson' needs {name} that is not negative, nor 0 everywhere, "
-                f"nor above {_LARGEST_COUNT:g}; its least value is {y.min():g}, its "
-                f"largest {y.max():g}."
-            )
-
     def _fit_squared(self, problem, everything, rng, held_out, X, kept, one_output):
         """Fit the squared loss; return the kernel and the search for gamma."""
         self.delta_ = None
@@ -621,204 +563,6 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
             paths = self._fold_paths(solution, everything)
             self._folds_ = paths.at(choice.times[0], 0, everything.offset[0])
         return kernel, gamma_path
-
-    def _choose_scales(self, problem, rng, held_out):
-        """Return the kernel, the search for gamma, and what is fitted with it already.
-
-        The scales of greatest evidence are kept if without folds of rows the function
-        errs clearly less with them than with one width for all features.
-        """
-        X, y, weight = problem.X, problem.centred, problem.weight
-        given, additive = self.relevance, self.kernel == "anova"
-        is_array = given is not None and not isinstance(given, str)
-        automatic = isinstance(given, str) and given == "auto"
-        own = None
-        if is_array and not additive:
-            scale = self._scale_of(given, X, weight)
-            return *self._choose_kernel(X, y, weight, rng, scale), None
-        if additive or (
-            given is not None and (not automatic or self._may_scale(X, weight))
-        ):
-            own = self._scaled_kernel(X, y, weight, rng)
-        if own is not None and not automatic:
-            return own, None, None
-        kernel, gamma_path = self._choose_kernel(X, y, weight, rng)
-        if automatic and self.clip and self._may_scale(X, weight):
-            kernel = replace(kernel, scale=clip_only(X))
-        if own is None:
-            return kernel, gamma_path, None
-        judged, choose, draws = problem, None, rng
-        if len(y) > _GUARD_ROWS:
-            seed = self._hash_seed(rng, 2)
-            order = np.argsort(row_hashes(X, seed), kind="stable")
-            judged = self._part(problem, np.sort(order[:_GUARD_ROWS]))
-            choose = lambda path: choose_times(
-                path, replace(problem.options, stopping="gcv")
-            )
-            draws = rng.spawn(1)[0]
-        folds = hash_folds(
-            judged.X, judged.targets, judged.weight, _GUARD_FOLDS,
-            self._hash_seed(rng, 3),
-            codes=None, groups=None,
-            kernel_matrix=False,
-            all_folds=True,
-        )  # fmt: skip
-        fits, curves = [], []
-        for one in (kernel, own):
-            found = self._solve(
-                judged, one, draws, held_out=held_out, choose=choose,
-                limit=_GUARD_RANK if judged is not problem else None,
-            )  # fmt: skip
-            paths = self._fold_paths(found[0], judged, folds, size=_GUARD_RANK)
-            curves.append(paths.loss(found[1].path.times))
-            fits.append(found)
-        before, now = (curve.min(axis=0) for curve in curves)
-        # Targets that are constants have no error to compare.
-        told = before > 0.0
-        accepted = told.any() and (now[told] / before[told]).mean() < _GUARD
-        found = None
-        if judged is problem:
-            found = self._vetoed(*fits[int(accepted)], curves[int(accepted)], problem)
-        if accepted:
-            return own, None, found
-        return kernel, gamma_path, found
-
-    def _vetoed(self, solution, choice, curve, problem):
-        """Return the solution, and where it is stopped if folds do not object.
-
-        Where few rows have many features the criterion may take interpolation for a
-        fit. The folds that judged the scales see it, at no price.
-        """
-        times = choice.path.times
-        if self.stopping != "auto" or not len(times):
-            return solution, choice
-        at = np.minimum(np.searchsorted(times, choice.times), len(times) - 1)
-        outputs = np.arange(curve.shape[1])
-        worse = curve[at, outputs] > _VETO * curve.min(axis=0)
-        if not worse.any():
-            return solution, choice
-        chosen = np.where(worse, times[first_minimum(curve)], choice.times)
-        return solution, describe(solution.path, chosen, choice.path, problem.options)
-
-    def _may_scale(self, X, weight):
-        """Tell whether relevance="auto" looks for scales."""
-        return (
-            self.kernel == "rbf"
-            and isinstance(self.gamma, str)
-            and self.gamma == "auto"
-            and not issparse(X)
-            and X.shape[1] > 1
-            and weight.sum() >= _FEWEST_ROWS
-            and self.loss in _WITH_INTERVALS
-        )
-
-    def _part(self, problem, rows):
-        """Return the problem of some of the rows."""
-        return self._problem(
-            problem.X[rows], problem.targets[rows], problem.weight[rows],
-            problem.options, None,
-        )  # fmt: skip
-
-    def _fold_paths(self, solution, problem, folds=None, size=None):
-        """Return the paths without folds of rows."""
-        folds = problem.folds if folds is None else folds
-        step = solution.path.step_size
-        if isinstance(solution, ChainSolution):
-            return FoldChains(
-                problem.X[:, 0], folds, problem.centred, problem.weight, step,
-                with_offset=self.fit_intercept,
-            )  # fmt: skip
-        return FoldPaths(
-            solution.basis, folds, problem.centred, problem.weight.sum(), step,
-            average=self.average,
-            with_offset=self.fit_intercept,
-            size=size,
-        )  # fmt: skip
-
-    def _fit_loss(self, problem, everything, rng, held_out, X, kept):
-        """Fit another loss; return the kernel and the search for gamma."""
-        pilot = self._pilot(everything)
-        surrogate = pilot
-        if everything is not problem:
-            surrogate = self._pilot(problem)
-        kernel, gamma_path, found = self._choose_scales(surrogate, rng, None)
-        # The factor of the pilot is not made again, whatever it was stopped by.
-        grown = None if found is None else found[0].basis
-        held = None
-        if held_out is not None:
-            held = held_out[0], held_out[1][:, 0], held_out[2]
-
-        def solve(problem, centred, loss, **how):
-            one = LossProblem(
-                problem.X, problem.targets[:, 0], problem.weight, loss,
-                self.fit_intercept, centred, problem.folds,
-            )  # fmt: skip
-            return self._solve_flow(one, kernel, rng, **how)
-
-        y = everything.targets[:, 0]
-        scale = scale_of(y, everything.weight)
-        # Without an offset a constant is what is to be learnt.
-        scale = scale or (np.abs(y).max() or 1.0) * (
-            _NO_SCALE if self.fit_intercept else 1.0
-        )
-        loss = self._loss(scale)
-        if loss is None:
-            # Huber's bend is at a multiple of the residuals' scale.
-            first = solve(
-                everything, pilot.centred, Huber(_NARROW * scale),
-                grown=grown if everything is problem else None,
-                rule="cv",
-            )  # fmt: skip
-            if everything is problem:
-                grown = first.state.basis
-            residuals = first.state.problem.targets - first.values()
-            # Not less than what is nearly the absolute error: where there is no noise
-            # the pilot leaves none.
-            bend = _BEND * scale_of(residuals, everything.weight)
-            loss = Huber(max(bend, _NARROW * scale))
-        found = solve(
-            problem, surrogate.centred, loss, grown=grown, held_out=held,
-            keep=self.intervals,
-        )  # fmt: skip
-        if everything is not problem:
-            ratio = everything.weight.sum() / problem.weight.sum()
-            whole = LossProblem(
-                X, everything.targets[:, 0], everything.weight, loss,
-                self.fit_intercept, pilot.centred,
-            )  # fmt: skip
-            found = self._solve_flow_again(whole, kernel, rng, found, ratio)
-        self.delta_ = loss.delta if isinstance(loss, Huber) else None
-        self._store_flow(found, kernel, X, kept)
-        if self.intervals:
-            self._folds_ = found.fits
-        self._warn_of_loss(found.is_unfinished)
-        return kernel, gamma_path
-
-    def _loss(self, scale):
-        """Return the loss for a scale of y; None where it waits for a pilot."""
-        if self.loss == "poisson":
-            return Poisson()
-        if self.loss == "quantile":
-            return Pinball(self.quantile, _NARROW * scale)
-        if self.loss == "absolute_error":
-            return Huber(_NARROW * scale)
-        return None if self.delta == "auto" else Huber(float(self.delta))
-
-    def _pilot(self, problem):
-        """Return the problem with targets for the squared loss.
-
-        Without outliers; for counts their roots, whose variance hardly depends on the
-        mean.
-        """
-        y = problem.targets[:, 0]
-        if self.loss == "poisson":
-            y = np.sqrt(y + 0.375)
-        else:
-            middle = weighted_quantile(y, problem.weight, 0.5)
-            reach = _WINSOR * scale_of(y, problem.weight)
-            y = np.clip(y, middle - reach, middle + reach)
-        options = replace(problem.options, stopping="gcv")
-        return self._problem(problem.X, y[:, None], problem.weight, options, None)
 
     @available_if(_has_intervals)
     def predict_interval(self, X, level=0.9):
@@ -947,12 +691,6 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
         """Return predictions: of counts the exponentials of the function's values."""
         return np.exp(values) if self._params_["loss"] == "poisson" else values
 
-    def _problem(self, X, targets, weight, options, folds):
-        offset = np.zeros(targets.shape[1])
-        if self.fit_intercept:
-            offset = np.average(targets, axis=0, weights=weight)
-        return _Problem(X, targets, offset, weight, options, folds)
-
     def _check_validation(self, X_val, y_val, sample_weight_val, y, kept):
         X_val = self._check_rows(X_val)
         if self.kernel == "precomputed":
@@ -970,143 +708,6 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
             self._check_counts(y_val, "y_val")
         weight = check_sample_weight(sample_weight_val, X_val)
         return X_val, y_val.reshape(len(y_val), -1), weight
-
-    def _choose_solver(self, n_rows, n_features):
-        line = self.kernel == "sobolev" and n_features == 1
-        plain = not self.average and self._rule() != "loo"
-        if self.solver == "auto":
-            if line and plain and self.learning_rate <= 1.0 and not self.step_size:
-                return "banded"
-            few = n_rows <= FEW_ROWS or self._rule() == "loo"
-            return "eigh" if few else "lowrank"
-        if self.solver == "banded" and not (line and plain):
-            raise ValueError(
-                "solver='banded' is for one feature, kernel='sobolev', the last "
-                "iterate (average=False) and other rules than stopping='loo'; got "
-                f"n_features={n_features}, kernel={self.kernel!r}, "
-                f"average={self.average} and stopping={self.stopping!r}."
-            )
-        if self.solver == "lowrank" and self.stopping == "loo":
-            raise ValueError(
-                "stopping='loo' needs all eigenvectors: choose solver='eigh' or 'gd'."
-            )
-        return self.solver
-
-    def _solve(
-        self, problem, kernel, rng, *, held_out=None, choose=None, rank=None, limit=None
-    ):
-        """Return the solution, and where the path is stopped.
-
-        Parameters
-        ----------
-        problem : _Problem
-        kernel : Kernel
-        rng : Generator
-        held_out : tuple or None
-            Validation rows, targets and weights.
-        choose : callable or None
-            ``choose(path)`` instead of the stopping rule.
-        rank : int or None
-            Rank of the factor that is wanted.
-        limit : int or None
-            Largest rank, where it is less than that of the parameters.
-        """
-        n, n_features = problem.X.shape
-        solver = self._choose_solver(n, n_features)
-
-        def stop(solution):
-            path = solution.path
-            if choose is not None:
-                return choose(path)
-            loss = None
-            if held_out is not None:
-                loss = solution.held_out_loss(*held_out, problem.offset)
-            elif problem.options.stopping == "cv":
-                loss = self._fold_paths(solution, problem).loss
-            left_out = None
-            if self.stopping == "loo":
-                left_out = lambda times: leave_one_out_criterion(
-                    solution.basis, problem.targets, path.step_size, times,
-                    with_offset=self.fit_intercept,
-                    average=self.average,
-                )  # fmt: skip
-            return choose_times(path, problem.options, left_out=left_out, held_out=loss)
-
-        if solver == "banded":
-            solution = self._solve_chain(problem)
-            return solution, stop(solution)
-        rows = Rows(kernel, problem.X)
-        if solver != "lowrank":
-            basis = _solvers.full_basis(rows.gram(), problem.weight)
-            self._warn_of_width(basis, n)
-            solution = self._spectral(basis, rows, problem, plain=solver == "gd")
-            return solution, stop(solution)
-
-        def judge(basis):
-            solution = self._spectral(basis, rows, problem)
-            choice = stop(solution)
-            reach = solution.path.step_size * choice.times.max()
-            if rank is not None:
-                # As large as it was before is what is wanted, no more and no less.
-                return (solution, choice), 0.0, choice.df, np.nan
-            return (solution, choice), reach, choice.df, choice.criterion
-
-        columns = self._columns(
-            rows, problem.weight, problem.centred, rng, streams=True, limit=limit
-        )
-        basis, found, _ = self._grow(columns, judge, least=rank or 0)
-        self._warn_of_width(basis, n)
-        return found
-
-    def _spectral(self, basis, rows, problem, *, plain=False):
-        largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 0.0
-        step = self._step(largest)
-        if self.step_size is None:
-            # One step is not to take more than half of the rows' degrees of freedom,
-            # as it would where the kernel matrix is nearly diagonal.
-            half = 0.5 * problem.weight.sum() * self.learning_rate
-            trace = basis.eigenvalues.sum()
-            step = min(step, half / trace) if trace > 0.0 else step
-        spectrum = Spectrum(basis, problem.centred, problem.weight.sum())
-        path = SpectralPath(spectrum, step, average=self.average)
-        return SpectralSolution(basis, path, rows, problem.centred, plain=plain)
-
-    def _solve_chain(self, problem):
-        x = problem.X[:, 0]
-        chain = _chain.make_chain(x, problem.centred, problem.weight)
-        largest = _chain.largest_eigenvalue(chain)
-        step = self._step(largest)
-        if step > 1.0 / largest * (1.0 + 1e-12):
-            raise ValueError(
-                f"solver='banded' needs steps of at most 1 / mu_1 = {1.0 / largest:.6g}"
-                f"; got {step:.6g} by step_size={self.step_size} and learning_rate="
-                f"{self.learning_rate}. Choose solver='eigh' or 'lowrank'."
-            )
-        first = np.unique(x, return_index=True)[1]
-        return ChainSolution(_chain.ChainPath(chain, step), first)
-
-    def _step(self, largest):
-        self._check_step(1.0, largest)
-        if self.step_size is not None:
-            return float(self.step_size)
-        return self.learning_rate / largest if largest > 0.0 else self.learning_rate
-
-    def _solve_again(self, problem, kernel, rng, before, chosen, n_train):
-        """Fit all rows for the learning time that was chosen on a part of them."""
-        eta = before.path.step_size * problem.weight.sum() / n_train
-
-        def choose(path):
-            steps = lambda times: np.maximum(
-                1.0, np.round(times * eta / path.step_size)
-            )
-            limit = problem.options.max_iter or LONGEST
-            times = np.minimum(steps(chosen.times), limit)
-            found = replace(chosen.path, times=steps(chosen.path.times))
-            return describe(path, times, found, problem.options)
-
-        return self._solve(
-            problem, kernel, rng, choose=choose, rank=len(before.landmarks)
-        )
 
     def _store(self, solution, choice, kernel, problem, X, kept, one_output):
         pick = (lambda values: values[0]) if one_output else (lambda values: values)
@@ -1140,92 +741,3 @@ class EarlyStoppedKernelBoost(RegressorMixin, FlowSolver, BaseKernelBoost):
             "df": path.df,
             "train_loss": column(0.5 * path.rss),
         }
-
-    def _store_flow(self, found, kernel, X, kept):
-        state, problem = found.state, found.state.problem
-        self._store_path(found, kernel, X, kept)
-        self.intercept_ = float(problem.offset)
-        left = max(problem.weight.sum() - self.df_ - self.fit_intercept, 1.0)
-        if self.noise is not None:
-            self.noise_ = float(self.noise)
-        elif self.loss == "poisson":
-            # Of the working response, at the mean count.
-            self.noise_ = float(1.0 / np.sqrt(problem.share_of_rows @ problem.targets))
-        else:
-            residuals = problem.targets - found.values()
-            grown = np.sqrt(problem.weight.sum() / left)
-            self.noise_ = float(scale_of(residuals, problem.weight) * grown)
-        self.critical_radius_ = critical_radius(
-            state.basis.eigenvalues, self.noise_, self.norm_, problem.weight.sum()
-        )
-
-
-# Squares of targets, summed over the rows, are doubles.
-_LARGEST_TARGET, _SMALLEST_SPREAD = 1e151, 1e-153
-# Largest counts, whose logarithms are well within those that are computed with.
-_LARGEST_COUNT = 1e15
-# Scales of features are kept where they lower the error on rows left out to this share
-# of that with one width: with .95 the error was .76 times as large on average over 64
-# splits, at most 1.03 times. The error is that of so many rows, at such a rank.
-_GUARD, _GUARD_FOLDS, _GUARD_ROWS, _GUARD_RANK = 0.95, 5, 1000, 256
-# What the error on rows left out may be at the stopping time, as a multiple of the
-# least: of 1.05 to 1.3 the last hardly ever acts where it should not (80 splits, 20
-# sets).
-_VETO = 1.3
-# Fewer rows say nothing about features.
-_FEWEST_ROWS = 10
-# In deviations: the bend of Huber's loss, where targets are cut off for the pilot, and
-# the width of a loss that is to be nearly absolute.
-_BEND, _WINSOR, _NARROW = 1.345, 3.0, 0.1
-# The deviation is at least this share of that of a normal law with the same range of
-# eight tenths of its values.
-_CLUSTERED, _EIGHT_TENTHS = 0.3, 2.563
-# Constants have no scale; a loss needs one.
-_NO_SCALE = 1e-9
-_WITH_INTERVALS = ("squared", "huber", "absolute_error")
-
-
-def scale_of(values, weight):
-    """Return 1.4826 times the median absolute deviation; 0 for constants.
-
-    Where most values are nearly the same and others are not, more than that: a share of
-    the range of eight tenths of the values, or of the mean absolute deviation.
-    """
-    middle = weighted_quantile(values, weight, 0.5)
-    gaps = np.abs(values - middle)
-    ends = [weighted_quantile(values, weight, q) for q in (0.1, 0.9)]
-    scale = max(
-        1.4826 * weighted_quantile(gaps, weight, 0.5),
-        _CLUSTERED * (ends[1] - ends[0]) / _EIGHT_TENTHS,
-    )
-    return scale if scale > 0.0 else float(np.average(gaps, weights=weight))
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Rows and targets to fit.
-
-    Attributes
-    ----------
-    X : {ndarray, sparse matrix} of shape (n, d)
-    targets : ndarray of shape (n, m)
-    offset : ndarray of shape (m,)
-    weight : ndarray of shape (n,)
-    options : StoppingOptions
-    folds : Folds or None
-    """
-
-    X: object
-    targets: np.ndarray
-    offset: np.ndarray
-    weight: np.ndarray
-    options: StoppingOptions
-    folds: object
-
-    @cached_property
-    def centred(self):
-        """The targets without the offset, always the same array."""
-        centred = self.targets - self.offset
-        # Constant targets, whose mean was rounded, are no signal.
-        rounding = 10.0 * np.finfo(np.float64).eps * np.abs(self.targets).max(axis=0)
-        return np.where(np.abs(centred).max(axis=0) <= rounding, 0.0, centred)

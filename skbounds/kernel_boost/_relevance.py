@@ -18,8 +18,11 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from skbounds._copies import looks_continuous
-from skbounds.kernel_boost._hashes import row_hashes, sort_rows
+from skbounds.kernel_boost._hashes import (
+    count_originals,
+    row_hashes,
+    sort_rows,
+)
 
 # Rows that the evidence is computed on, fewer where there are many features.
 _ROWS, _FEWER_ROWS, _MANY_FEATURES = 500, 300, 30
@@ -99,9 +102,10 @@ def draw_sample(X, targets, weight, seed):
     centre = share @ X
     X, targets, weight = X[:size], targets[:size], weight[:size]
     X = (X - centre) * inverse_of(deviation)
-    if looks_continuous(X):
+    originals = count_originals(X, targets)
+    if originals is not None:
         # Copies are no evidence: rows count once on average.
-        weight = weight * (len(weight) / weight.sum())
+        weight = weight * (originals / weight.sum())
     share = weight / weight.sum()
     largest = np.abs(targets).max(axis=0)
     targets = targets - share @ targets

@@ -160,6 +160,19 @@ def test_names_of_classes_do_not_count():
     assert_array_equal(deal(X, codes=y), deal(X, codes=2 - y))
 
 
+def test_trials_at_a_point_stay_together():
+    """Failures and successes of the same features are left out together."""
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    rng = np.random.default_rng(1)
+    successes = rng.binomial(9, 0.5, size=50)
+    X, y = np.vstack([x, x]), np.repeat([0, 1], 50)
+    w = np.r_[9 - successes, successes] + 1.0
+    table = deal(X, w, codes=y)
+    assert_array_equal(table[:50] > 0, table[50:] > 0)
+    assert ((table > 0).sum(axis=1) == 1).all()
+    assert ((table > 0).sum(axis=0) == 20).all()
+
+
 def test_groups_stay_together():
     X, _ = classification(4, 60)
     groups = np.arange(60) // 5

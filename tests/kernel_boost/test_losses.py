@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from kernel_boost import slow_references as slow
 from kernel_boost.toy import KERNELS, at_the_last_step, gram, regression
 from skbounds.kernel_boost import EarlyStoppedKernelBoost, StoppingPathDisplay
+from skbounds.kernel_boost._loss_solver import scale_of
 from skbounds.kernel_boost._losses import Huber, Pinball, Poisson, weighted_quantile
-from skbounds.kernel_boost._regressor import scale_of
 
 LOSSES = ("huber", "absolute_error", "quantile", "poisson")
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -347,6 +347,11 @@ def test_rules(loss, stopping):
     assert model.stopping_ == stopping
     assert np.isfinite(model.predict(X)).all()
     display = StoppingPathDisplay.from_estimator(model, X, y, plot=False)
+    if loss in ("huber", "absolute_error") and stopping != "validation":
+        # On the training rows it is the training loss.
+        assert_allclose(display.held_out, display.train_loss, rtol=1e-8)
+    if loss == "poisson" and stopping != "validation":
+        assert_allclose(display.held_out, display.train_loss, rtol=1e-6, atol=1e-9)
     assert np.isfinite(display.held_out).all()
     again = EarlyStoppedKernelBoost(
         loss=loss, stopping="validation", random_state=0

@@ -152,11 +152,11 @@ def test_guard():
 
 def test_guard_of_many_rows(monkeypatch):
     """With more rows than the guard looks at the decision is that of some of them."""
-    from skbounds.kernel_boost import _regressor
+    from skbounds.kernel_boost import _squared_solver
 
     X, y, _ = sparse_signal(3, n=260)
     whole = EarlyStoppedKernelBoost(random_state=0).fit(X, y)
-    monkeypatch.setattr(_regressor, "_GUARD_ROWS", 100)
+    monkeypatch.setattr(_squared_solver, "_GUARD_ROWS", 100)
     part = EarlyStoppedKernelBoost(random_state=0).fit(X, y)
     assert_allclose(part.relevance_, whole.relevance_)
     assert_allclose(part.predict(X), whole.predict(X), rtol=1e-6, atol=1e-6)
