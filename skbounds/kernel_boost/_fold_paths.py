@@ -37,6 +37,8 @@ class FoldFits:
         What each row that was left out misses of its target.
     values : list of (knots, values) or None
         Instead of `dual` for the functions of a chain.
+    widening : float
+        What sizes of residuals are multiplied by for intervals.
     """
 
     dual: np.ndarray | None
@@ -45,6 +47,7 @@ class FoldFits:
     residual: np.ndarray
     weight: np.ndarray
     values: list | None = None
+    widening: float = 1.0
 
 
 def eigenvectors(gram):

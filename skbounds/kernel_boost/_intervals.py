@@ -17,6 +17,7 @@ def cv_plus(fits, predictions, level):
     With k(i) the fold that row i was left out with and e_i what the function without it
     missed there, the bounds are the floor((1 - level) (n + 1))-th smallest of
     f_k(i)(x) - |e_i| and the ceil(level (n + 1))-th smallest of f_k(i)(x) + |e_i|.
+    Where the features' scales were chosen on the rows left out as well, e_i is widened.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def cv_plus(fits, predictions, level):
             f"there are {n:g}: the intervals have no bounds."
         )
         return np.tile([-np.inf, np.inf], (len(predictions), 1))
-    sizes = np.abs(fits.residual)
+    sizes = fits.widening * np.abs(fits.residual)
     folds = []
     for k in range(predictions.shape[1]):
         own = np.flatnonzero(fits.fold == k)

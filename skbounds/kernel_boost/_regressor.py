@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score
@@ -501,6 +503,9 @@ class EarlyStoppedKernelBoost(
             kernel, gamma_path = self._fit_loss(
                 problem, everything, rng, held_out, X, kept
             )
+        if self.intervals:
+            widening = self._widening(kernel, everything.weight.sum())
+            self._folds_ = replace(self._folds_, widening=widening)
         self.stopping_ = rule
         self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
         self.relevance_ = None if kernel.scale is None else kernel.scale.relevance
@@ -513,6 +518,21 @@ class EarlyStoppedKernelBoost(
         self._warn_of_limit(self.n_iter_, self._limit_of_times(options))
         self._warn_of_rank(len(everything.targets))
         return self
+
+    def _widening(self, kernel, n):
+        """Return 1 + p / n for p scales of features that were chosen on all n rows.
+
+        Each makes the rows that are left out look better by a share of 1 / n; p is how
+        many features as relevant as the most relevant ones have the same relevance.
+        """
+        if kernel.scale is None or kernel.scale.relevance is None:
+            return 1.0
+        if not isinstance(self.relevance, str) and kernel.anova is None:
+            return 1.0
+        chosen = [np.sqrt(kernel.scale.relevance)]
+        if kernel.anova is not None:
+            chosen.append(kernel.anova.weights)
+        return 1.0 + sum(one.sum() ** 2 / (one**2).sum() for one in chosen) / n
 
     def _limit_of_times(self, options):
         if self.loss != "squared":

@@ -131,6 +131,35 @@ def test_coverage(relevance):
     assert 0.87 < np.mean(found) < 0.95
 
 
+def test_scales_widen():
+    """By one over n for each scale that was chosen on the rows left out as well."""
+    X, y = make_friedman1(120, noise=1.0, random_state=0)
+    model = EarlyStoppedKernelBoost(intervals=True, random_state=0).fit(X, y)
+    s = np.sqrt(model.relevance_)
+    expected = 1.0 + s.sum() ** 2 / (s**2).sum() / 120
+    given = EarlyStoppedKernelBoost(
+        intervals=True, relevance=model.relevance_, gamma=1.0, random_state=0
+    ).fit(X, y)
+    width = lambda model: np.ptp(model.predict_interval(X[:1], 0.5))
+    assert given._folds_.widening == 1.0
+    assert_allclose(model._folds_.widening, expected)
+    assert_array_equal(model._folds_.residual, given._folds_.residual)
+    assert width(model) > width(given)
+
+
+def test_coverage_with_many_scales():
+    """300 features, 80 rows: without the widening .85 of new targets."""
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(480, 300))
+        y = 3.0 * np.sin(X[:, 0]) + 2.0 * X[:, 1] + 0.5 * rng.normal(size=480)
+        model = EarlyStoppedKernelBoost(intervals=True, random_state=0)
+        low, high = model.fit(X[:80], y[:80]).predict_interval(X[80:], 0.9).T
+        found.append(np.mean((low <= y[80:]) & (y[80:] <= high)))
+    assert 0.87 < np.mean(found) < 0.96
+
+
 def test_levels_are_nested():
     X, y = load_diabetes(return_X_y=True)
     X, y = shuffle(X, y, random_state=0)
