@@ -8,7 +8,6 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -208,7 +207,9 @@ class BaseKernelBoost(SkboundsEstimator):
         """Return the test set of each row where cv is a splitter; None otherwise."""
         if self.cv is None or isinstance(self.cv, Integral):
             return None
-        splits = check_cv(self.cv).split(X, y, groups)
+        splits = self.cv
+        if hasattr(splits, "split"):
+            splits = splits.split(X, y, groups)
         return numbers_of_split(splits, X.shape[0], complete=self._wants_intervals())
 
     def _wants_intervals(self):

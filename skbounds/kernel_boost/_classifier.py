@@ -80,7 +80,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
     stopping : {"cv", "auto", "alo", "aic", "theory", "validation"} or None, \
             default="cv"
         When to stop. "cv": least log loss on rows that were left out, fold by fold, on
-        paths in the coordinates of all rows. "aic": least log loss plus (degrees of
+        paths in the coordinates of all rows, and on a quarter of a row more whose label
+        is drawn by chance. "aic": least log loss plus (degrees of
         freedom + `df_margin` times their root) / n, where the degrees of freedom are
         those of the curvature along the path. "auto": the same, then the least
         approximate leave-one-out loss among the times around it. "alo": the least
@@ -95,17 +96,18 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
     cv : int, cross-validation generator or iterable, default=5
         Folds for ``stopping="cv"``. A number: the rows of each class are dealt out by a
         hash of their values, so that neither their order counts nor whether they are
-        repeated or have a weight; copies stay together, and from 4000 rows on not all
-        folds are left out. Otherwise test sets, which must be disjoint; rows in none
-        are always learnt from.
+        repeated or have a weight; copies of rows with a feature of more than ten values
+        stay together, and from 4000 rows on not all folds are left out. Otherwise pairs
+        of training and test rows, of which the latter must be disjoint; rows in no test
+        set are always learnt from.
 
         .. versionadded:: 0.2
     relevance : {"auto", "ard"}, array-like of shape (n_features,) or None, default=None
         Scales of the features: the kernel is
         exp(-sum_j a_j (x_j - x'_j)^2) on standardised features. "ard": those of
         greatest evidence, for the squared loss on the classes, on up to 500 rows; it
-        helps where few features matter and hurts about as often. An array is a itself,
-        times gamma. None and "auto": one width for all features.
+        helps where few features matter and hurts about as often. An array has the
+        numbers a, which gamma multiplies. None and "auto": one width for all features.
 
         .. versionadded:: 0.2
     clip : bool, default=True
@@ -155,10 +157,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
         Times of the path without improvement after which ``stopping="validation"`` is
         content.
     random_state : int, RandomState instance or None, default=None
-        Seed for landmarks, the subsample that gamma is chosen on, the validation
-        rows, the folds and the rows that relevance is found on. Folds and rows are the
-        same in every fit for None. Otherwise nothing is random with up to 500 rows and
-        given gamma.
+        Seed for the landmarks, those of the search for gamma as well, the validation
+        rows, the folds, and the rows that gamma and relevance are found on. With None
+        folds and the rows for relevance are the same in every fit, and with up to 500
+        rows and a given gamma all is.
     verbose : int, default=0
         Print the ranks that are tried, and where the path was stopped.
 
@@ -210,7 +212,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
         ``kernel="precomputed"``.
     stopping_path_ : dict
         ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
-        ``"train_loss"``: the mean loss.
+        ``"train_loss"``: the mean loss. With "cv" also ``"penalty"``, what the row with
+        a label drawn by chance adds to the criterion for the choice.
         Where a share of the rows was held out, of the others, at times as they are for
         all rows.
     classes_ : ndarray of shape (n_classes,)

@@ -401,8 +401,8 @@ def check_growth(risk, start, step_size, largest, curvature):
             f"steps of {step_size:g} are too large for a loss without a largest "
             f"curvature: the risk grew beyond its start {start:.3g}. Steps below "
             f"{2.0 / (largest * curvature):.6g} are stable at the start; give a "
-            "smaller step_size or learning_rate, or solver='auto', which takes no "
-            "steps."
+            "smaller step_size or learning_rate, or neither of step_size, solver='gd' "
+            "and average=True: the flow takes no steps."
         )
 
 

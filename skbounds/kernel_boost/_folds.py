@@ -58,11 +58,11 @@ def hash_folds(
 ):
     """Return folds by the order of the rows' hashes.
 
-    Rows are sorted by class and hash and dealt out one by one. Rows of equal features
-    stay together where the features look continuous, as copies are, and trials at a
-    point; otherwise they are other observations, and a row of weight w stands for w of
-    them, one after the other. In both cases whole weights are the same as repetition.
-    Groups stay together.
+    Rows are sorted by class and hash and dealt out one by one. Copies of a row stay
+    together where the features look continuous and no row has several targets. Else
+    equal rows are other observations, and a row of weight w stands for w of them, one
+    after the other. In both cases whole weights are the same as repetition. Groups stay
+    together.
 
     Parameters
     ----------
@@ -86,25 +86,20 @@ def hash_folds(
     folds : Folds
     """
     hashes = row_hashes(X, seed, kernel_matrix=kernel_matrix)
-    distinct, unit = np.unique(hashes, return_inverse=True)
-    unit, n_units = unit.ravel(), len(distinct)
-    n_distinct = int(sort_rows(hashes, targets, codes)[1].sum())
+    rank = None if codes is None else _places(codes, hashes)[codes]
+    order, begins = sort_rows(hashes, targets, rank)
+    n_distinct = int(begins.sum())
     if groups is not None:
         _, unit = np.unique(groups, return_inverse=True)
-        place = _class_places(unit.ravel(), hashes)
+        place = _places(unit.ravel(), hashes)
         unit, n_units = place[unit.ravel()], len(place)
-    elif n_units == 1 or not looks_continuous(X):
-        rank = None if codes is None else _class_places(codes, hashes)[codes]
-        order = sort_rows(hashes, targets, rank)[0]
+    elif (
+        n_distinct > 1 and len(np.unique(hashes)) == n_distinct and looks_continuous(X)
+    ):
+        unit, n_units = np.empty(len(order), dtype=np.intp), n_distinct
+        unit[order] = np.cumsum(begins) - 1
+    else:
         return _counted(order, weight, n_folds, n_distinct, all_folds)
-    elif codes is not None:
-        # By the class of most weight.
-        table = np.zeros((n_units, codes.max() + 1))
-        np.add.at(table, (unit, codes), weight)
-        own = _class_places(codes, hashes)[table.argmax(axis=1)]
-        place = np.empty(n_units, dtype=np.intp)
-        place[np.lexsort((distinct, own))] = np.arange(n_units)
-        unit = place[unit]
     if n_units < 2:
         raise ValueError(
             "stopping='cv' and intervals=True need at least 2 groups; got 1."
@@ -116,7 +111,7 @@ def hash_folds(
     return Folds(rows, [weight[own] for own in rows], float(n_distinct))
 
 
-def _class_places(codes, hashes):
+def _places(codes, hashes):
     """Return the places of classes or groups in the order of their least hashes.
 
     Names do not count.

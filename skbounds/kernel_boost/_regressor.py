@@ -113,14 +113,14 @@ class EarlyStoppedKernelBoost(
         greatest evidence on up to 500 rows. "auto": the same, kept if without folds of
         rows the least mean squared error is below .95 of that with one width for all;
         for ``kernel="rbf"`` with ``gamma="auto"``, several dense features, and the
-        losses "squared", "huber" and "absolute_error", otherwise None. An array is a
-        itself, times gamma. None: one width.
+        losses "squared", "huber" and "absolute_error", otherwise None. An array has
+        the numbers a, which gamma multiplies. None: one width.
 
         .. versionadded:: 0.2
     clip : bool, default=True
-        Where features have scales of their own, or "auto" looked for them, new rows are
-        clipped to the range of the training rows in each feature: what the function
-        does beyond it was not learnt.
+        Where features have scales of their own, or ``relevance="auto"`` looked for them
+        (also if it kept one width), new rows are clipped to the range of the training
+        rows in each feature: what the function does beyond it was not learnt.
 
         .. versionadded:: 0.2
     learning_rate : float, default=1.0
@@ -132,31 +132,33 @@ class EarlyStoppedKernelBoost(
         The constant step size alpha of (3.9) instead.
     stopping : {"auto", "gcv", "cv", "cp", "loo", "aicc", "discrepancy", "theory", \
             "validation"} or None, default="auto"
-        When to stop. "auto": "gcv" for the squared loss, "cv" for others. "gcv": least
-        generalised cross-validation, with the degrees of freedom and `df_margin` times
-        their root. "cv": least mean loss on rows that were left out, fold by fold, on
-        paths in the coordinates of all rows. "cp": Mallows' Cp. "loo": the exact
-        leave-one-out error (of all eigenvectors; an approximation beyond 1000 steps).
-        "aicc": the corrected information criterion. "discrepancy": once the residual
-        is as small as the noise. "theory": floor(1 / (alpha delta_n^2)) with the
-        critical radius delta_n. "validation": least loss on held-out rows. None: after
-        exactly `max_iter` steps. Losses that are not squared have "cv", "validation"
-        and None.
+        When to stop. "auto": "cv" for losses that are not squared, else "gcv", but
+        earlier where the folds that judged `relevance` err much more there. "gcv":
+        least generalised cross-validation, with the degrees of freedom and `df_margin`
+        times their root. "cv": least mean loss on rows that were left out, fold by
+        fold, on paths in the coordinates of all rows. "cp": Mallows' Cp. "loo": the
+        exact leave-one-out error (of all eigenvectors; an approximation beyond 1000
+        steps). "aicc": the corrected information criterion. "discrepancy": once the
+        residual is as small as the noise. "theory": floor(1 / (alpha delta_n^2)) with
+        the critical radius delta_n. "validation": least loss on held-out rows. None:
+        after exactly `max_iter` steps. Losses that are not squared have "cv",
+        "validation" and None.
 
         .. versionchanged:: 0.2
            "auto", which for the squared loss is what the default was, and "cv".
     cv : int, cross-validation generator or iterable, default=5
         Folds for ``stopping="cv"`` and `intervals`. A number: rows are dealt out by a
         hash of their values, so that neither their order counts nor whether they are
-        repeated or have a weight; copies stay together, and from 4000 rows on not all
-        folds are left out. Otherwise test sets, which must be disjoint; rows in none
-        are always learnt from.
+        repeated or have a weight; copies of rows with a feature of more than ten values
+        stay together, and from 4000 rows on not all folds are left out. Otherwise pairs
+        of training and test rows, of which the latter must be disjoint; rows in no test
+        set are always learnt from.
 
         .. versionadded:: 0.2
     intervals : bool, default=False
         Keep what `predict_interval` needs, for one output and the losses "squared",
-        "huber" and "absolute_error". A number as `cv` means 10 folds then, a
-        splitter's test sets must cover all rows.
+        "huber" and "absolute_error". There are 10 folds then, whatever the number `cv`
+        is; a splitter's test sets must cover all rows.
 
         .. versionadded:: 0.2
     df_margin : float, default=1.0
@@ -200,10 +202,10 @@ class EarlyStoppedKernelBoost(
         Times of the path without improvement after which ``stopping="validation"`` is
         content.
     random_state : int, RandomState instance or None, default=None
-        Seed for landmarks, the subsample that gamma is chosen on, the validation
-        rows, the folds and the rows that relevance is found on. Folds and rows are the
-        same in every fit for None. Otherwise nothing is random with up to 500 rows and
-        given gamma, nor with one feature and ``kernel="sobolev"``.
+        Seed for the landmarks, those of the search for gamma as well, the validation
+        rows, the folds, and the rows that gamma and relevance are found on. With None
+        folds and the rows for relevance are the same in every fit, and with up to 500
+        rows and a given gamma, or one feature and ``kernel="sobolev"``, all is.
     verbose : int, default=0
         Print the ranks that are tried, and where the path was stopped.
 
@@ -260,7 +262,7 @@ class EarlyStoppedKernelBoost(
         ``kernel="precomputed"``.
     stopping_path_ : dict
         ``"t"``: times; ``"criterion"``: what the rule minimises, or None; ``"df"``;
-        ``"train_loss"``: half of the mean squared residual.
+        ``"train_loss"``: half of the mean squared residual, or the mean of the loss.
         Where a share of the rows was held out, of the others, at times as they are for
         all rows.
     n_features_in_ : int
@@ -719,6 +721,8 @@ class EarlyStoppedKernelBoost(
             y_val, ensure_2d=False, dtype=np.float64, input_name="y_val"
         )
         check_consistent_length(X_val, y_val)
+        if y.ndim == 1 and y_val.ndim == 2 and y_val.shape[1] == 1:
+            y_val = y_val[:, 0]
         if y_val.shape[1:] != y.shape[1:]:
             raise ValueError(
                 f"y_val must have the outputs of y, of shape {y.shape[1:]} a row; got "

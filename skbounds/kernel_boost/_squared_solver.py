@@ -144,10 +144,12 @@ class SquaredSolver:
             return solution, choice
         at = np.minimum(np.searchsorted(times, choice.times), len(times) - 1)
         outputs = np.arange(curve.shape[1])
-        worse = curve[at, outputs] > _VETO * curve.min(axis=0)
+        best = times[first_minimum(curve)]
+        # Never later: scales that were chosen on all rows make late times look good.
+        worse = (curve[at, outputs] > _VETO * curve.min(axis=0)) & (best < choice.times)
         if not worse.any():
             return solution, choice
-        chosen = np.where(worse, times[first_minimum(curve)], choice.times)
+        chosen = np.where(worse, best, choice.times)
         return solution, describe(solution.path, chosen, choice.path, problem.options)
 
     def _may_scale(self, X, weight):

@@ -20,8 +20,9 @@ from skbounds.kernel_boost import _radius
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 # Squares of these are doubles.
-_SCALE = Interval(Real, 0, 1e100, closed="right")
-_NOISE = Interval(Real, 0, 1e100, closed="both")
+_LARGEST = 1e100
+_SCALE = Interval(Real, 1e-100, _LARGEST, closed="both")
+_NOISE = Interval(Real, 0, _LARGEST, closed="both")
 # Halvings of an interval of multipliers or radii.
 _HALVINGS = 60
 # C_H^2 = 2 max(|f*|^2, 32, sigma^2).
@@ -32,10 +33,10 @@ _LARGEST_EXPONENT = 700.0
 
 def _checked_spectrum(eigenvalues):
     mu = np.asarray(eigenvalues, dtype=np.float64)
-    if mu.ndim != 1 or not len(mu) or not np.isfinite(mu).all() or (mu < 0.0).any():
+    if mu.ndim != 1 or not len(mu) or not ((mu >= 0.0) & (mu <= _LARGEST)).all():
         raise ValueError(
-            "eigenvalues must be a one-dimensional array of finite numbers that are "
-            f"not negative; got an array of shape {mu.shape}."
+            "eigenvalues must be a one-dimensional array of numbers from 0 to "
+            f"{_LARGEST:g}; got an array of shape {mu.shape}."
         )
     return mu
 
@@ -43,7 +44,7 @@ def _checked_spectrum(eigenvalues):
 @validate_params(
     {
         "eigenvalues": ["array-like"],
-        "radius": ["array-like", _NOT_NEGATIVE],
+        "radius": ["array-like", _NOISE],
         "n_samples": [_POSITIVE],
         "kind": [StrOptions({"capped", "gaussian"})],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
@@ -88,8 +89,8 @@ def localised_complexity(
     """
     mu = _checked_spectrum(eigenvalues)
     delta = np.asarray(radius, dtype=np.float64)
-    if (delta < 0.0).any():
-        raise ValueError(f"radius must not be negative; got {radius!r}.")
+    if not ((delta >= 0.0) & (delta <= _LARGEST)).all():
+        raise ValueError(f"radius must be in [0, {_LARGEST:g}]; got {radius!r}.")
     if kind == "capped":
         found = _radius.localised_complexity(mu, delta, n_samples)
     else:
@@ -323,8 +324,8 @@ class BoostingConstants:
 @validate_params(
     {
         "loss": [StrOptions({"squared", "log_loss", "exponential"})],
-        "norm": [_NOT_NEGATIVE],
-        "noise": [_NOT_NEGATIVE, None],
+        "norm": [_NOISE],
+        "noise": [_NOISE, None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -395,7 +396,7 @@ class TheoryResult:
 
 @validate_params(
     {
-        "radius": [_POSITIVE],
+        "radius": [_SCALE],
         "strong_convexity": [_POSITIVE],
         "smoothness": [_POSITIVE],
         "rule": [StrOptions({"theorem", "corollary"})],
@@ -441,7 +442,7 @@ def literal_stopping_time(
 
 @validate_params(
     {
-        "radius": [_POSITIVE],
+        "radius": [_SCALE],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [_POSITIVE],
         "strong_convexity": [_POSITIVE],
@@ -521,7 +522,7 @@ class KernelRegularity:
 @validate_params(
     {
         "eigenvalues": ["array-like"],
-        "radius": [_POSITIVE],
+        "radius": [_SCALE],
         "constant": [_POSITIVE],
     },
     prefer_skip_nested_validation=True,

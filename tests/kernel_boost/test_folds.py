@@ -160,17 +160,24 @@ def test_names_of_classes_do_not_count():
     assert_array_equal(deal(X, codes=y), deal(X, codes=2 - y))
 
 
-def test_trials_at_a_point_stay_together():
-    """Failures and successes of the same features are left out together."""
+def test_trials_and_levels_are_dealt_out():
+    """Rows of equal features with several targets are other observations."""
     x = np.random.default_rng(0).normal(size=(50, 1))
     rng = np.random.default_rng(1)
     successes = rng.binomial(9, 0.5, size=50)
     X, y = np.vstack([x, x]), np.repeat([0, 1], 50)
     w = np.r_[9 - successes, successes] + 1.0
     table = deal(X, w, codes=y)
-    assert_array_equal(table[:50] > 0, table[50:] > 0)
-    assert ((table > 0).sum(axis=1) == 1).all()
-    assert ((table > 0).sum(axis=0) == 20).all()
+    assert ((table > 0).sum(axis=1) == np.minimum(w, 5)).all()
+    levels = rng.integers(40, size=1000)[:, None] * 1.0
+    truth = rng.normal(size=40)
+    y = truth[levels[:, 0].astype(int)] + 0.5 * rng.normal(size=1000)
+    errors = []
+    for stopping in ("gcv", "cv"):
+        model = EarlyStoppedKernelBoost(stopping=stopping, random_state=0)
+        predicted = model.fit(levels, y).predict(np.arange(40.0)[:, None])
+        errors.append(np.mean((predicted - truth) ** 2))
+    assert errors[1] < 1.5 * errors[0]
 
 
 def test_groups_stay_together():
@@ -469,6 +476,14 @@ def test_rows_of_weight_zero_keep_their_test_sets():
 
 def test_what_is_refused():
     X, y = classification(17, 20)
+    for bad in ([np.arange(10), np.arange(10, 20)], [[0, 1], [2, 3]], [[1, 2, 3]]):
+        with pytest.raises(ValueError, match=r"test rows|pairs of training"):
+            make("logistic", cv=bad).fit(X, y)
+    for bad in ([25], [-1], [0.5]):
+        with pytest.raises(ValueError, match="test rows of cv"):
+            make("logistic", cv=[([0], bad)]).fit(X, y)
+    with pytest.raises(ValueError, match="groups contains NaN"):
+        make("logistic").fit(X, y, groups=[np.nan, *range(19)])
     with pytest.raises(ValueError, match="must be disjoint"):
         make("logistic", cv=ShuffleSplit(4, random_state=0)).fit(X, y)
     with pytest.raises(ValueError, match="groups are for stopping='cv'"):

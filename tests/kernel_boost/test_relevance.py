@@ -150,6 +150,17 @@ def test_guard():
     assert_allclose(model.predict(X), plain.predict(X), rtol=1e-10)
 
 
+def test_folds_only_stop_earlier():
+    """Few rows of many features: what folds say is heard where it is caution."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 100))
+        y = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=50)
+        model = EarlyStoppedKernelBoost(random_state=0).fit(X, y)
+        plain = EarlyStoppedKernelBoost(stopping="gcv", random_state=0).fit(X, y)
+        assert model.n_iter_ <= plain.n_iter_
+
+
 def test_guard_of_many_rows(monkeypatch):
     """With more rows than the guard looks at the decision is that of some of them."""
     from skbounds.kernel_boost import _squared_solver

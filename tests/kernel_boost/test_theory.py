@@ -279,7 +279,11 @@ def test_families(name):
         (literal_stopping_time, (0.0,), "'radius' parameter"),
         (stopped_error_bound, (0.1, 0, 1.0), "'n_iter' parameter"),
         (exponential_family, ("gamma",), "'name' parameter"),
-        (kernel_regularity, ([np.nan], 0.1), "finite"),
+        (kernel_regularity, ([np.nan], 0.1), "from 0 to 1e"),
+        (literal_stopping_time, (1e-300,), "'radius' parameter"),
+        (stopped_error_bound, (1e300, 10, 1.0), "'radius' parameter"),
+        (boosting_constants, ("log_loss", 1e300), "'norm' parameter"),
+        (localised_complexity, ([1.0], [1e300], 5), "radius must be in"),
     ],
 )
 def test_what_is_refused(function, arguments, match):
