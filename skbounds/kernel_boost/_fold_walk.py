@@ -36,9 +36,8 @@ _LEARNT, _NOTHING = 30.0, 1e-7
 # products with their own eigenvectors are what takes most of the time. On nine sets of
 # 1500 to 4000 rows the loss is the same as with 512, in 70 % of the time.
 _FEW_ROWS, _FEW_COORDINATES = 4000, 256
-# Up to so many rows coordinates are those of eigenvectors, at first so many, and more
-# once some may have learnt this share.
-_MANY_ROWS, _FIRST, _UNLEARNT = 4000, 64, 1e-3
+# So many coordinates are there at first, and more once some may have learnt this share.
+_FIRST, _UNLEARNT = 64, 1e-3
 # Differences of losses that are rounding, as shares of them.
 _ROUNDING = 1e-13
 # Products with features of so many numbers are in single precision.
@@ -108,15 +107,12 @@ class JointPaths:
         n = len(share)
         mu = basis.eigenvalues
         self.most = int((mu > NEGLIGIBLE_EIGENVALUE * mu.max(initial=0.0)).sum())
-        self.grows = grows and n <= _MANY_ROWS
-        self.fewest = self.most
-        if self.grows and n <= _FEW_ROWS:
-            self.fewest = min(self.most, _FEW_COORDINATES)
+        self.grows = grows and n <= _FEW_ROWS
+        self.fewest = self.size = self.most
         if self.grows:
+            self.fewest = min(self.most, _FEW_COORDINATES)
             self._psi = basis.coordinates(self.most)
             self.size = min(_FIRST, self.most)
-        else:
-            self.size = self.most
         self._known = {}
         self.flows = self._make()
         self.stages = [flow.start() for flow in self.flows]
