@@ -61,6 +61,9 @@ INSTANCES = {
         {"stopping": "validation", "random_state": 0, "kernel": "laplacian"},
         {"average": True, "stopping": "cp", "gamma": None},
         {"kernel": "precomputed"},
+        {"loss": "huber", "random_state": 0},
+        {"stopping": "cv", "intervals": True, "relevance": "ard", "random_state": 0},
+        {"kernel": "anova", "random_state": 0},
     ],
     "EarlyStoppedKernelBoostClassifier": [
         {},
@@ -69,6 +72,8 @@ INSTANCES = {
         {"solver": "lowrank", "stopping": "theory", "random_state": 0},
         {"stopping": "validation", "random_state": 0, "kernel": "poly"},
         {"kernel": "precomputed", "loss": "exponential", "learning_rate": 0.5},
+        {"stopping": "auto"},
+        {"relevance": "ard", "random_state": 0},
     ],
     "SMPLogisticRegression": [
         {},
@@ -180,9 +185,6 @@ _INDEFINITE = (
 _NO_KERNEL = (
     "{} of the kernel matrix, which makes it indefinite; see kernel_boost.test_input"
 )
-_VALIDATES = (
-    "draws validation rows: equal in law only; see kernel_boost.test_corrections"
-)
 
 # (class name, parameters that must be set) -> {check: reason}. Each reason names the
 # test that stands in for the check.
@@ -251,10 +253,6 @@ EXPECTED_FAILURES = {
             ),
         }
         for name in ("EarlyStoppedKernelBoost", "EarlyStoppedKernelBoostClassifier")
-    },
-    ("EarlyStoppedKernelBoost", ("stopping", "validation")): {
-        f"check_sample_weight_equivalence_on_{kind}_data": _VALIDATES
-        for kind in ("dense", "sparse")
     },
     ("FenchelYoungOnlineMultilabelClassifier", ("learner", "auto")): {
         **{

@@ -625,9 +625,6 @@ KNOWN_FAILURES: dict = {
     ("EarlyStoppedKernelBoostClassifier", "units"): (
         "kernel_boost", "one width for all features: the largest unit decides",
     ),
-    ("EarlyStoppedKernelBoostClassifier", "copies"): (
-        "kernel_boost", "of 120 rows that differ a draw of three is stopped too late",
-    ),
     ("FenchelYoungOnlineOrdinalClassifier", "wide"): (
         "fenchel_young", "levels are learnt later than by a fit of all rows",
     ),

@@ -594,5 +594,7 @@ class BaseKernelBoost(SkboundsEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel in POSITIVE
-        tags.input_tags.sparse = self.kernel not in DENSE
+        scaled = not (self.relevance is None or isinstance(self.relevance, str))
+        scaled = scaled or self.relevance == "ard"
+        tags.input_tags.sparse = self.kernel not in DENSE and not scaled
         return tags

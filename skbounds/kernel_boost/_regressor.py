@@ -565,7 +565,8 @@ class EarlyStoppedKernelBoost(
                 f"y varies by {spread:.3g} only; squares of such numbers vanish. "
                 "Multiply by a constant."
             )
-        if self.loss != "squared" and y.ndim == 2 and y.shape[1] == 1:
+        one_output = self.loss != "squared" or self.intervals
+        if one_output and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         return y
 
@@ -702,7 +703,8 @@ class EarlyStoppedKernelBoost(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self.loss == "squared" and not self.intervals
+        tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
     def _shaped(self, values):

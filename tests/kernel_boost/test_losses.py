@@ -373,6 +373,17 @@ def test_constant_targets(loss, value):
     assert_allclose(without.predict(X), value, rtol=0.05, atol=1e-8)
 
 
+def test_conventions_of_counts():
+    """Scikit-learn's checks with targets that are not negative."""
+    from sklearn.utils.estimator_checks import check_estimator
+
+    found = check_estimator(
+        EarlyStoppedKernelBoost(loss="poisson", gamma=0.5), on_fail=None, on_skip=None
+    )
+    failed = [one["check_name"] for one in found if one["status"] == "failed"]
+    assert not failed
+
+
 def test_delta():
     X, y = data("huber")
     assert EarlyStoppedKernelBoost(loss="huber", delta=0.4).fit(X, y).delta_ == 0.4
