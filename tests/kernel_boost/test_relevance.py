@@ -444,9 +444,7 @@ def test_number_as_width_of_anova():
 
 
 def test_display():
-    import matplotlib
-
-    matplotlib.use("Agg")
+    pytest.importorskip("matplotlib").use("Agg")
     X, y, _ = sparse_signal(12, d=25)
     model = EarlyStoppedKernelBoost(relevance="ard").fit(X, y)
     display = RelevanceDisplay.from_estimator(model, max_features=5)
