@@ -88,7 +88,8 @@ class FlowSolver:
         if rank is not None:
             judge = lambda basis: (pilot(basis)[0], 0.0, 1.0, np.nan)
         columns = None if grown is None else grown.columns
-        if columns is None:
+        # The paths need the factor at every step; one that was streamed is not kept.
+        if columns is None or columns.is_streamed:
             columns = self._columns(rows, problem.weight, response, rng)
         least, before = rank or columns.rank, np.inf
         # All coordinates are used where no time is known to be enough.

@@ -175,6 +175,8 @@ class Columns:
     weight : ndarray of shape (n,)
     """
 
+    is_streamed = False
+
     def __init__(self, factor, weight):
         self.factor = factor
         self.share = weight / weight.sum()
@@ -249,6 +251,8 @@ class StreamedColumns:
     max_rank : int
     rng : Generator
     """
+
+    is_streamed = True
 
     def __init__(self, rows, weight, targets, max_rank, rng):
         n = len(weight)

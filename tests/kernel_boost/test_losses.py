@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import (
@@ -371,6 +372,16 @@ def test_constant_targets(loss, value):
     with at_the_last_step():
         without.fit(X, np.full(50, value))
     assert_allclose(without.predict(X), value, rtol=0.05, atol=1e-8)
+
+
+def test_little_memory():
+    """The pilot's factor may be streamed, that of the path is smaller instead."""
+    X, f = make_friedman1(700, random_state=0)
+    y = f + np.random.default_rng(0).normal(size=700)
+    with config_context(working_memory=1), at_the_last_step():
+        model = EarlyStoppedKernelBoost(loss="huber", random_state=0).fit(X, y)
+        assert model.rank_ <= 187
+        assert model.score(X, y) > 0.9
 
 
 def test_conventions_of_counts():
