@@ -118,9 +118,9 @@ class EarlyStoppedKernelBoost(
 
         .. versionadded:: 0.2
     clip : bool, default=True
-        Where features have scales of their own, or ``relevance="auto"`` looked for them
-        (also if it kept one width), new rows are clipped to the range of the training
-        rows in each feature: what the function does beyond it was not learnt.
+        Where features have scales of their own, new rows are clipped to the range of
+        the training rows in each feature: what the function does beyond it was not
+        learnt. Where ``relevance="auto"`` kept one width, to a tenth of it more.
 
         .. versionadded:: 0.2
     learning_rate : float, default=1.0

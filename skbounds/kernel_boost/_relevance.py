@@ -32,6 +32,9 @@ _START_ITERATIONS, _ITERATIONS = 30, 60
 # log a is kept within these of its start, and lambda within its own limits.
 _DOWN, _UP = 14.0, 7.0
 _LOWEST, _HIGHEST = 1e-6, 1e3
+# With one width new rows may be outside of the range by this share of it: functions of
+# a wide kernel are nearly linear, and right a little further.
+_WIDENED = 0.1
 # A feature that varies by less than this share of its size is constant.
 _CONSTANT = 1e-12
 _FAILED = 1e100
@@ -274,8 +277,10 @@ def _median(gaps, weight):
 
 
 def clip_only(X):
-    """Return a scale of one for each feature, and the range of these rows."""
-    return FeatureScale(None, np.ones(X.shape[1]), X.min(axis=0), X.max(axis=0))
+    """Return a scale of one for each feature, and the range of these rows, widened."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    more = _WIDENED * (high - low)
+    return FeatureScale(None, np.ones(X.shape[1]), low - more, high + more)
 
 
 def make_scale(relevance, X, weight, *, clip):
