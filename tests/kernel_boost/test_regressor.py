@@ -645,19 +645,20 @@ def test_a_rank_that_is_cut_off_is_told():
 @pytest.mark.slow
 def test_automatic_ranks():
     """The error of friedman1 with little noise; no more than it takes elsewhere."""
+    options = {"relevance": None, "random_state": 0}
     X, y = make_friedman1(3000, noise=0.1, random_state=0)
     rows, truth = make_friedman1(2000, noise=0.0, random_state=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = EarlyStoppedKernelBoost(max_rank="auto", random_state=0).fit(X, y)
+        model = EarlyStoppedKernelBoost(max_rank="auto", **options).fit(X, y)
     error = np.sqrt(np.mean((model.predict(rows) - truth) ** 2))
     assert error < 0.17 and 512 < model.rank_ <= 2048
     assert model.missing_df_ <= 0.5 * model.df_
     X, y = make_friedman1(3000, noise=1.0, random_state=0)
     for rank in (512, "auto"):
-        model = EarlyStoppedKernelBoost(max_rank=rank, random_state=0).fit(X, y)
+        model = EarlyStoppedKernelBoost(max_rank=rank, **options).fit(X, y)
         assert model.rank_ == 512
-    few = EarlyStoppedKernelBoost(max_rank="auto", solver="lowrank", random_state=0)
+    few = EarlyStoppedKernelBoost(max_rank="auto", solver="lowrank", **options)
     usual = clone(few).set_params(max_rank=512)
     found = few.fit(X[:700], y[:700]).predict(rows)
     assert_allclose(found, usual.fit(X[:700], y[:700]).predict(rows), rtol=1e-9)
