@@ -130,12 +130,11 @@ axes[1].legend(fontsize="small")
 plt.show()
 
 # %%
-# Where both are stopped they hardly differ: AdaBoost's mean error is a little higher
-# for every share, by less than the standard errors that are drawn. Near the start of
-# the path the functions are small, the slopes of the two losses are nearly
-# proportional, and the wrong labels pull at both with about the same share of the
-# whole. It matters far more that they are stopped. Paths that go on fit the wrong
-# labels one by one, for both losses.
+# Where both are stopped they hardly differ: AdaBoost's mean error is higher for every
+# share, by .003 at most. Near the start of the path the functions are small, the slopes
+# of the two losses are nearly proportional, and the wrong labels pull at both with
+# about the same share of the whole. It matters far more that they are stopped. Paths
+# that go on fit the wrong labels one by one, for both losses.
 #
 # The step of LogitBoost is longer, hence the different times. Both rules look for the
 # least log loss, and what is left between them and the grey line is the price of

@@ -45,9 +45,9 @@ plt.show()
 # interpolation, is useless on data with so much noise.
 #
 # ``KernelRidge`` has a penalty instead of a time. A grid of five penalties and seven
-# widths takes 175 fits with five folds; the path has all times at once, and its width
-# is chosen by the evidence of low-rank fits. Both see the same twelve splits into 300
-# training and 142 test rows.
+# widths takes 175 fits with five folds; the path has all times at once, and its width,
+# or one for each feature where folds of rows show that this pays, is chosen by the
+# evidence. Both see the same twelve splits into 300 training and 142 test rows.
 
 n_splits = 12
 scores, seconds = np.empty((2, n_splits)), np.empty((2, n_splits))

@@ -168,13 +168,13 @@ plt.show()
 # %%
 # With eight times the function the defaults, generalised cross-validation ("gcv") and
 # for classes five folds ("cv"), stop near the lowest point and lose little. Trials at a
-# point are left out together. The theory stops later: its time is right up to a
-# constant factor, that is a statement on rates. Holding out a tenth of the rows is by
-# far the worst of these rules.
+# point are other observations and left out one by one. The theory stops later: its time
+# is right up to a constant factor, that is a statement on rates. Holding out a tenth of
+# the rows is by far the worst of these rules.
 #
 # With the function as it is, the noise variance is 24 times the mean square of the
 # function (for the squared loss), and the picture is another one. In many draws the
-# data do not show that there is any function at all, and the rules that estimate
+# data do not show that there is any function at all, and most rules that estimate
 # everything from them stop after one step. In the draw that is shown, the error of
 # LogitBoost and AdaBoost does not even have the shape of a U. Only the theory does well
 # here, if it is told the constants, which is more than anyone knows about real data.

@@ -361,7 +361,7 @@ class BaseKernelBoost(SkboundsEstimator):
         n, total = len(weight), weight.sum()
         if n > _FEW_TO_COMPARE and total < _OFTEN * n:
             return
-        distinct = count_originals(X, targets)
+        distinct = count_originals(X, targets, weight)
         if distinct is not None and total >= _OFTEN * distinct:
             warn_user(
                 f"Rows count {total / distinct:.3g} times on average, by their weights "

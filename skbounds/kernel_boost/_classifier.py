@@ -97,7 +97,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
         Folds for ``stopping="cv"``. A number: the rows of each class are dealt out by a
         hash of their values, so that neither their order counts nor whether they are
         repeated or have a weight; copies of rows with a feature of more than ten values
-        stay together, and from 4000 rows on not all folds are left out. Otherwise pairs
+        stay together, unless most have several targets, and from 4000 rows on not all
+        folds are left out. Otherwise pairs
         of training and test rows, of which the latter must be disjoint; rows in no test
         set are always learnt from.
 

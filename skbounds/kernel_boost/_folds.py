@@ -6,11 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbounds._copies import looks_continuous
-from skbounds.kernel_boost._hashes import row_hashes, sort_rows
+from skbounds.kernel_boost._hashes import (
+    are_copies,
+    row_hashes,
+    sort_rows,
+    unit_hashes,
+)
 
 # Rows up to which each fold is left out in its turn; beyond, so many in all.
 _ENOUGH = 4000
+# Observations up to which each is dealt out by a hash of its own.
+_MOST_UNITS = 2**22
 
 
 @dataclass(frozen=True)
@@ -59,10 +65,11 @@ def hash_folds(
     """Return folds by the order of the rows' hashes.
 
     Rows are sorted by class and hash and dealt out one by one. Copies of a row stay
-    together where the features look continuous and no row has several targets. Else
-    equal rows are other observations, and a row of weight w stands for w of them, one
-    after the other. In both cases whole weights are the same as repetition. Groups stay
-    together.
+    together. Where equal rows are other observations, a row of weight w stands for w of
+    them, each with a hash of its own: dealt out one after the other, those that are
+    left out at a point would have the mean of the others, and noise would look like
+    what can be learnt. In both cases whole weights are the same as repetition. Groups
+    stay together.
 
     Parameters
     ----------
@@ -93,13 +100,17 @@ def hash_folds(
         _, unit = np.unique(groups, return_inverse=True)
         place = _places(unit.ravel(), hashes)
         unit, n_units = place[unit.ravel()], len(place)
-    elif (
-        n_distinct > 1 and len(np.unique(hashes)) == n_distinct and looks_continuous(X)
-    ):
-        unit, n_units = np.empty(len(order), dtype=np.intp), n_distinct
-        unit[order] = np.cumsum(begins) - 1
+    elif n_distinct > 1 and are_copies(X, hashes, order, begins, weight):
+        _, point = np.unique(hashes, return_inverse=True)
+        n_units = n_distinct
+        # A point in several classes is where the first of them is.
+        first = np.full(n_units, n_units)
+        np.minimum.at(first, point[order], np.cumsum(begins) - 1)
+        unit = first[point]
     else:
-        return _counted(order, weight, n_folds, n_distinct, all_folds)
+        return _counted(
+            order, hashes, rank, weight, n_folds, n_distinct, all_folds, seed
+        )
     if n_units < 2:
         raise ValueError(
             "stopping='cv' and intervals=True need at least 2 groups; got 1."
@@ -123,28 +134,45 @@ def _places(codes, hashes):
     return place
 
 
-def _counted(order, weight, n_folds, n_distinct, all_folds):
+def _counted(order, hashes, rank, weight, n_folds, n_distinct, all_folds, seed):
     """Return the folds of rows that are dealt out as often as they count."""
     w = weight[order]
-    end = np.cumsum(w)
-    total = end[-1]
-    if (weight == np.round(weight)).all():
+    total = float(w.sum())
+    n_units = max(total, float(n_distinct))
+    if (w == np.round(w)).all():
         n_folds = int(min(n_folds, total))
-        k = np.arange(_n_used(n_folds, n_distinct, all_folds))[:, None]
-        # How many of the counts 0, 1, ... that fall into a row are k modulo n_folds.
-        dealt = np.floor((end - 1.0 - k) / n_folds)
-        held = dealt - np.floor((end - w - 1.0 - k) / n_folds)
+        used = _n_used(n_folds, n_distinct, all_folds)
+        if total > _MOST_UNITS:
+            rng = np.random.default_rng(seed)
+            counts = rng.multinomial(w.astype(np.int64), np.full(n_folds, 1 / n_folds))
+            held = counts.T[:used].astype(np.float64)
+        else:
+            place = np.repeat(np.arange(len(order)), w.astype(np.intp))
+            place = place[_order_of_units(order[place], hashes, rank)]
+            held = [
+                np.bincount(place[k::n_folds], minlength=len(order)).astype(np.float64)
+                for k in range(used)
+            ]
     else:
         n_folds = min(n_folds, len(w))
         # Weights that are less than one on average are relative ones.
         scale = max(1.0, len(w) / total)
-        fold = np.floor((end - 0.5 * w) * scale) % n_folds
+        fold = np.floor((np.cumsum(w) - 0.5 * w) * scale) % n_folds
         k = np.arange(_n_used(n_folds, n_distinct, all_folds))[:, None]
         held = np.where(fold == k, w, 0.0)
     rows = [np.flatnonzero(own) for own in held]
     found = [(order[r], own[r]) for r, own in zip(rows, held, strict=True) if len(r)]
-    n_units = max(float(total), float(n_distinct))
     return Folds([rows for rows, _ in found], [own for _, own in found], n_units)
+
+
+def _order_of_units(rows, hashes, rank):
+    """Return the order in which observations are dealt out, by class and own hash."""
+    point = hashes[rows]
+    number = np.zeros(len(rows), dtype=np.intp) if rank is None else rank[rows]
+    begins = np.r_[True, (np.diff(point) != 0) | (np.diff(number) != 0)]
+    places = np.arange(len(rows))
+    count = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return np.lexsort((unit_hashes(point, number, count), number))
 
 
 def _n_used(n_folds, n_rows, all_folds):

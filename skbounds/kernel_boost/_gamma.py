@@ -50,7 +50,7 @@ def choose_gamma(make_kernel, X, targets, weight, rng, start):
             counts[rng.choice(len(weight), _ROWS, replace=False, p=share)] = 1.0
         kept = np.flatnonzero(counts)
         X, targets, weight = X[kept], targets[kept], counts[kept]
-    originals = count_originals(X, targets)
+    originals = count_originals(X, targets, weight)
     if originals is not None:
         # Copies are no evidence that a function can be told from noise.
         weight = weight * (originals / weight.sum())

@@ -73,22 +73,57 @@ def sort_rows(hashes, targets, first_key=None):
     return order, begins
 
 
-def count_originals(X, targets):
-    """Return how many rows there are but for copies; None if equal rows are no copies.
+def are_copies(X, hashes, order, begins, weight):
+    """Tell whether equal rows are copies, and not other observations.
 
-    They are none where no feature looks continuous, or where rows of the same features
-    have several targets: these are other observations.
+    They are none where no feature looks continuous, nor where at least half of the
+    points with several rows have several targets: what was measured again there.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    hashes : ndarray of shape (n,)
+    order, begins : ndarray of shape (n,)
+        Of `sort_rows`.
+    weight : ndarray of shape (n,)
+        Numbers of rows.
+    """
+    _, point = np.unique(hashes, return_inverse=True)
+    n_targets = np.bincount(point[order], weights=begins)
+    is_repeated = np.bincount(point, weights=weight) >= 2.0
+    is_repeated |= n_targets > 1
+    measured_again = 2 * int((n_targets > 1).sum()) >= max(int(is_repeated.sum()), 1)
+    return not measured_again and looks_continuous(X)
+
+
+def count_originals(X, targets, weight):
+    """Return how many rows there are but for copies; None if equal rows are no copies.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n, d)
     targets : ndarray of shape (n, m)
+    weight : ndarray of shape (n,)
     """
-    if not looks_continuous(X):
-        return None
     hashes = row_hashes(X, 0)
-    originals = int(sort_rows(hashes, targets)[1].sum())
-    return originals if originals == len(np.unique(hashes)) else None
+    order, begins = sort_rows(hashes, targets)
+    if not are_copies(X, hashes, order, begins, weight):
+        return None
+    return int(begins.sum())
+
+
+def unit_hashes(hashes, numbers, count):
+    """Return other hashes for all observations of a point but its first.
+
+    Parameters
+    ----------
+    hashes, numbers, count : ndarray of shape (n,)
+        Of the observations: their point's hash, class, and how many of this class and
+        point are before.
+    """
+    with np.errstate(over="ignore"):
+        keys = _key(np.uint64(0), numbers) + _GOLDEN * count.astype(np.uint64)
+        return np.where(count > 0, _mix(hashes ^ _mix(keys)), hashes)
 
 
 def _of_column(column, key):

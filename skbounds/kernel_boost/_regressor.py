@@ -150,7 +150,8 @@ class EarlyStoppedKernelBoost(
         Folds for ``stopping="cv"`` and `intervals`. A number: rows are dealt out by a
         hash of their values, so that neither their order counts nor whether they are
         repeated or have a weight; copies of rows with a feature of more than ten values
-        stay together, and from 4000 rows on not all folds are left out. Otherwise pairs
+        stay together, unless most have several targets, and from 4000 rows on not all
+        folds are left out. Otherwise pairs
         of training and test rows, of which the latter must be disjoint; rows in no test
         set are always learnt from.
 

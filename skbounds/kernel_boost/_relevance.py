@@ -105,7 +105,7 @@ def draw_sample(X, targets, weight, seed):
     centre = share @ X
     X, targets, weight = X[:size], targets[:size], weight[:size]
     X = (X - centre) * inverse_of(deviation)
-    originals = count_originals(X, targets)
+    originals = count_originals(X, targets, weight)
     if originals is not None:
         # Copies are no evidence: rows count once on average.
         weight = weight * (originals / weight.sum())

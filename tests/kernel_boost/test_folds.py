@@ -31,7 +31,10 @@ from kernel_boost.toy import (
     regression,
     signs,
 )
-from skbounds.kernel_boost import EarlyStoppedKernelBoost
+from skbounds.kernel_boost import (
+    EarlyStoppedKernelBoost,
+    EarlyStoppedKernelBoostClassifier,
+)
 from skbounds.kernel_boost._folds import hash_folds
 from skbounds.kernel_boost._hashes import row_hashes
 
@@ -140,7 +143,8 @@ def test_weights_are_repetition(continuous):
     if continuous:
         assert ((table > 0).sum(axis=1) == 1).all()
     else:
-        assert ((table > 0).sum(axis=1) == np.minimum(w, 5)).all()
+        for c in range(2):
+            assert np.ptp(table[y == c].sum(axis=0)) <= 1.0
 
 
 def test_fractional_weights_go_to_one_fold():
@@ -160,24 +164,98 @@ def test_names_of_classes_do_not_count():
     assert_array_equal(deal(X, codes=y), deal(X, codes=2 - y))
 
 
-def test_trials_and_levels_are_dealt_out():
-    """Rows of equal features with several targets are other observations."""
+def trials(seed, n=50, n_trials=9):
+    """Rows of both classes at each of some points, and how many there are."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1))
+    successes = rng.binomial(n_trials, 0.5, size=n)
+    w = np.r_[n_trials - successes, successes] + 1.0
+    return np.vstack([x, x]), np.repeat([0, 1], n), w
+
+
+@pytest.mark.parametrize("most_units", [2**22, 10])
+def test_trials_are_dealt_out_at_random(most_units, monkeypatch):
+    """How many of a row are left out varies as in a draw without replacement."""
+    monkeypatch.setattr("skbounds.kernel_boost._folds._MOST_UNITS", most_units)
+    X, y, w = trials(0)
+    total = np.array([w[y == c].sum() for c in (0, 1)])[y]
+    drawn = (total - w) / (total - 1.0) if most_units > total[0] else 1.0
+    ratios = []
+    for seed in range(200):
+        table = deal(X, w, codes=y, seed=seed)
+        assert_array_equal(table.sum(axis=1), w)
+        gaps = (table - w[:, None] / 5) ** 2
+        ratios.append(np.mean(gaps / (0.16 * w * drawn)[:, None]))
+    error = np.std(ratios) / np.sqrt(len(ratios))
+    assert abs(np.mean(ratios) - 1.0) < 4.0 * error < 0.05
+
+
+def test_classes_at_a_point_are_dealt_out_independently():
+    """Else what is left out at a point has the mean of what is learnt from."""
     x = np.random.default_rng(0).normal(size=(50, 1))
-    rng = np.random.default_rng(1)
-    successes = rng.binomial(9, 0.5, size=50)
     X, y = np.vstack([x, x]), np.repeat([0, 1], 50)
-    w = np.r_[9 - successes, successes] + 1.0
-    table = deal(X, w, codes=y)
-    assert ((table > 0).sum(axis=1) == np.minimum(w, 5)).all()
-    levels = rng.integers(40, size=1000)[:, None] * 1.0
-    truth = rng.normal(size=40)
-    y = truth[levels[:, 0].astype(int)] + 0.5 * rng.normal(size=1000)
+    products = []
+    for seed in range(200):
+        table = deal(X, np.full(100, 10.0), codes=y, seed=seed) - 2.0
+        products.append(np.mean(table[:50] * table[50:]))
+    error = np.std(products) / np.sqrt(len(products))
+    # The first of each class and point is in the order of the points in both.
+    assert abs(np.mean(products)) < 4.0 * error + 0.1 * 1.6
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+def test_trials_are_stopped_well(loss):
+    """In the setting of the paper, with 20 trials at each point."""
+    x = np.arange(1, 101) / 100
+    truth = 8.0 * (np.abs(x - 0.5) - 0.25)
+    X, y = np.r_[x, x][:, None], np.repeat([0, 1], 100)
+    options = {"kernel": "sobolev", "loss": loss, "random_state": 0}
+    times = np.unique(np.round(np.geomspace(1, 3000, 30)))
+
+    def error(p):
+        return np.mean((np.log(p[:, 1] / p[:, 0]) - truth) ** 2)
+
+    reached, paths = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        successes = rng.binomial(20, 1.0 / (1.0 + np.exp(-truth)))
+        w = np.r_[20 - successes, successes]
+        model = EarlyStoppedKernelBoostClassifier(**options).fit(X, y, w)
+        reached.append(error(model.predict_proba(x[:, None])))
+        path = EarlyStoppedKernelBoostClassifier(
+            **options, stopping=None, max_iter=3000
+        ).fit(X, y, w)
+        stages = path.staged_predict_proba(x[:, None], times)
+        paths.append([error(p) for p in stages])
+    assert np.mean(reached) < 1.3 * np.mean(paths, axis=0).min()
+
+
+@pytest.mark.parametrize("noise", [0.5, 4.0])
+def test_levels_are_stopped_well(noise):
+    """Rows of equal features with several targets are other observations."""
     errors = []
-    for stopping in ("gcv", "cv"):
-        model = EarlyStoppedKernelBoost(stopping=stopping, random_state=0)
-        predicted = model.fit(levels, y).predict(np.arange(40.0)[:, None])
-        errors.append(np.mean((predicted - truth) ** 2))
-    assert errors[1] < 1.5 * errors[0]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        levels = rng.integers(40, size=1000)
+        truth = rng.normal(size=40)
+        y = truth[levels] + noise * rng.normal(size=1000)
+        both = []
+        for stopping in ("gcv", "cv"):
+            model = EarlyStoppedKernelBoost(stopping=stopping, random_state=0)
+            model.fit(levels[:, None] * 1.0, y)
+            predicted = model.predict(np.arange(40.0)[:, None])
+            both.append(np.mean((predicted - truth) ** 2))
+        errors.append(both)
+    assert np.mean(errors, axis=0)[1] < 1.2 * np.mean(errors, axis=0)[0]
+
+
+def test_copies_stay_together_where_one_point_contradicts():
+    X, y = classification(5, 40)
+    X, y = np.repeat(X, 3, axis=0), np.repeat(codes(y), 3)
+    y[0] = 1 - y[0]
+    table = deal(X, codes=y)
+    for point in range(40):
+        assert (table[3 * point : 3 * point + 3].sum(axis=0) > 0).sum() == 1
 
 
 def test_groups_stay_together():
