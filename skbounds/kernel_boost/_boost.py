@@ -225,7 +225,9 @@ class BaseKernelBoost(SkboundsEstimator):
             check_consistent_length(X, groups)
         return self._numbers_of_cv(X, y, groups), groups
 
-    def _make_folds(self, X, targets, weight, rng, numbers, groups, *, codes=None):
+    def _make_folds(
+        self, X, targets, weight, kept, rng, numbers, groups, *, codes=None
+    ):
         """Return the folds of rows that are kept.
 
         Parameters
@@ -233,17 +235,19 @@ class BaseKernelBoost(SkboundsEstimator):
         X : {ndarray, sparse matrix} of shape (n, d)
         targets : ndarray of shape (n, m)
         weight : ndarray of shape (n,)
+        kept : ndarray of int of shape (n,)
+            Their numbers among all rows.
         rng : Generator
             Left as it is.
-        numbers : ndarray of shape (n,) or None
+        numbers : ndarray of shape (n_all,) or None
             Of the rows' test sets.
-        groups : ndarray of shape (n,) or None
+        groups : ndarray of shape (n_all,) or None
         codes : ndarray of shape (n,) or None
             Classes.
         """
         complete = self._wants_intervals()
         if numbers is not None:
-            folds = given_folds(numbers, weight)
+            folds = given_folds(numbers[kept], weight)
         else:
             if len(weight) < 2 and weight.sum() < 2.0:
                 raise ValueError(
@@ -255,7 +259,7 @@ class BaseKernelBoost(SkboundsEstimator):
                 INTERVAL_FOLDS if complete else (self.cv or 5),
                 self._hash_seed(rng, 0),
                 codes=codes,
-                groups=groups,
+                groups=None if groups is None else groups[kept],
                 kernel_matrix=self.kernel == "precomputed",
                 all_folds=complete,
             )  # fmt: skip
@@ -521,6 +525,38 @@ class BaseKernelBoost(SkboundsEstimator):
             if columns.complete or (reliable and (enough or small)):
                 return basis, found, enough or columns.complete
             rank, before = 2 * columns.rank, criterion
+
+    def _store_factor(self, factor, step_size, kernel, X, kept):
+        """Set what the fit knows of the kernel matrix.
+
+        Parameters
+        ----------
+        factor : Basis or solution
+        step_size : float
+        kernel : Kernel
+        X : {ndarray, sparse matrix} of shape (n, d)
+        kept : ndarray of int of shape (n,)
+            Numbers of its rows among all.
+        """
+        landmarks = factor.landmarks
+        self.landmark_indices_ = kept[landmarks]
+        self.X_fit_ = X if kernel.kernel == "precomputed" else X[landmarks]
+        self._kernel_ = kernel
+        self.step_size_ = step_size
+        self.eigenvalues_ = factor.eigenvalues
+        self.rank_ = len(factor.eigenvalues)
+        self.residual_trace_ = float(factor.residual_trace)
+
+    def _store_kernel(self, kernel, gamma_path):
+        """Set what was chosen of the kernel, and tell where the path was stopped."""
+        self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
+        self.relevance_ = None if kernel.scale is None else kernel.scale.relevance
+        self.anova_weights_ = None if kernel.anova is None else kernel.anova.weights
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
+                f"{self.df_} degrees of freedom"
+            )
 
     def _warn_of_width(self, basis, n_rows):
         trace = basis.eigenvalues.sum() + basis.residual_trace

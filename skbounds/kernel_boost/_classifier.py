@@ -388,11 +388,8 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
                     f"two: {self.classes_[rare].tolist()!r}."
                 )
             folds = self._make_folds(
-                X, None, weight, rng,
-                None if numbers is None else numbers[kept],
-                None if groups is None else groups[kept],
-                codes=codes,
-            ).scaled(self._factors_[codes])  # fmt: skip
+                X, None, weight, kept, rng, numbers, groups, codes=codes
+            ).scaled(self._factors_[codes])
         held_out = None
         if X_val is not None:
             held_out = self._check_validation(
@@ -427,14 +424,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
             problem = everything
         self._store(found, kernel, problem, X, kept)
         self.stopping_ = self.stopping
-        self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
-        self.relevance_ = None if kernel.scale is None else kernel.scale.relevance
-        self.anova_weights_ = None if kernel.anova is None else kernel.anova.weights
-        if self.verbose:
-            print(
-                f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
-                f"{self.df_} degrees of freedom"
-            )
+        self._store_kernel(kernel, gamma_path)
         self._warn_of_limit(self.n_iter_, self._limit())
         self._warn_of_loss(found.is_unfinished)
         self._warn_of_rank(len(problem.weight))

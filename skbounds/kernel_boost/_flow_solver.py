@@ -60,7 +60,7 @@ class FlowSolver:
         solver = self.solver
         if solver == "auto":
             solver = "eigh" if n <= FEW_ROWS else "lowrank"
-        # Squared loss on the classes: it tells the rank, and where about to stop.
+        # The squared loss tells the rank, and where about to stop.
         response = problem.response()
 
         def pilot(basis):
@@ -193,9 +193,7 @@ class FlowSolver:
         theta = found.stage.theta
         self.dual_coef_ = modes @ theta
         self.n_iter_ = int(found.path[found.chosen, 0])
-        self.landmark_indices_ = kept[basis.landmarks]
-        self.X_fit_ = X if kernel.kernel == "precomputed" else X[basis.landmarks]
-        self._kernel_ = kernel
+        self._store_factor(basis, state.step, kernel, X, kept)
         self._path_ = {
             "modes": modes,
             "thetas": np.array([stage.theta for stage in found.stages]),
@@ -214,11 +212,7 @@ class FlowSolver:
                 "step_size": state.step,
                 "average": self.average,
             }
-        self.step_size_ = state.step
-        self.eigenvalues_ = basis.eigenvalues
-        self.rank_ = len(basis.eigenvalues)
         self.df_ = float(found.path[found.chosen, 2])
-        self.residual_trace_ = float(basis.residual_trace)
         self.missing_df_ = found.missing_df
         self.filter_error_ = 0.0
         norm = np.sqrt((theta**2).sum()) if self.norm is None else self.norm

@@ -113,7 +113,7 @@ def hash_folds(
         )
     if n_units < 2:
         raise ValueError(
-            "stopping='cv' and intervals=True need at least 2 groups; got 1."
+            "groups must name at least 2 groups, which are left out in turn; got 1."
         )
     n_folds = min(n_folds, n_units)
     fold = unit % n_folds

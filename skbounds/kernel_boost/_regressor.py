@@ -467,11 +467,7 @@ class EarlyStoppedKernelBoost(
         )
         folds = None
         if self._needs_folds():
-            folds = self._make_folds(
-                X, targets, weight, rng,
-                None if numbers is None else numbers[kept],
-                None if groups is None else groups[kept],
-            )  # fmt: skip
+            folds = self._make_folds(X, targets, weight, kept, rng, numbers, groups)
         held_out = None
         if X_val is not None:
             held_out = self._check_validation(X_val, y_val, sample_weight_val, y, kept)
@@ -510,14 +506,7 @@ class EarlyStoppedKernelBoost(
             widening = self._widening(kernel, everything.weight.sum())
             self._folds_ = replace(self._folds_, widening=widening)
         self.stopping_ = rule
-        self.gamma_, self.gamma_path_ = kernel.gamma, gamma_path
-        self.relevance_ = None if kernel.scale is None else kernel.scale.relevance
-        self.anova_weights_ = None if kernel.anova is None else kernel.anova.weights
-        if self.verbose:
-            print(
-                f"[{type(self).__name__}] stopped at T = {self.n_iter_} with "
-                f"{self.df_} degrees of freedom"
-            )
+        self._store_kernel(kernel, gamma_path)
         self._warn_of_limit(self.n_iter_, self._limit_of_times(options))
         self._warn_of_rank(len(everything.targets))
         return self
@@ -742,9 +731,7 @@ class EarlyStoppedKernelBoost(
         dual, df = solution.dual(times), solution.df(times)
         self.dual_coef_ = dual[:, 0] if one_output else dual
         self.intercept_ = float(problem.offset[0]) if one_output else problem.offset
-        self.landmark_indices_ = kept[solution.landmarks]
-        self.X_fit_ = X if kernel.kernel == "precomputed" else X[solution.landmarks]
-        self._kernel_ = kernel
+        self._store_factor(solution, solution.path.step_size, kernel, X, kept)
         self._path_ = solution.state()
         if isinstance(solution, ChainSolution):
             self._path_["values"] = solution.values(times)
@@ -753,10 +740,6 @@ class EarlyStoppedKernelBoost(
         self.noise_, self.norm_ = pick(choice.noise), pick(choice.norm)
         self.critical_radius_ = pick(choice.radius)
         self.df_ = pick(df)
-        self.step_size_ = solution.path.step_size
-        self.eigenvalues_ = solution.eigenvalues
-        self.rank_ = len(solution.eigenvalues)
-        self.residual_trace_ = float(solution.residual_trace)
         self.missing_df_ = float(self.step_size_ * times.max() * self.residual_trace_)
         self.filter_error_ = float(solution.filter_error)
         column = (
