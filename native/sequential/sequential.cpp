@@ -2,53 +2,11 @@
 
 #include "mersenne.h"
 #include "radius.h"
+#include "rounds.h"
+#include "trial.h"
 
 namespace skb::SKB_LEVEL {
 namespace {
-
-void radii(Vec<const double> counts, double x_lower, double x_upper, double sigma,
-           Vec<double> lower, Vec<double> upper) {
-    for (index i = 0; i < counts.size; ++i) {
-        const double growth = 1.5 * log1p(log(counts[i]));
-        const double scale = 2.0 * sigma * sigma / counts[i];
-        lower[i] = sqrt(scale * (x_lower + growth));
-        upper[i] = sqrt(scale * (x_upper + growth));
-    }
-}
-
-Decision decide(Vec<const double> means, Vec<const double> lower, Vec<const double> upper,
-                double epsilon, Vec<index> arms) {
-    const index n = means.size;
-    index best = 0, rival = -1;
-    for (index i = 1; i < n; ++i)
-        if (means[i] > means[best]) best = i;
-    for (index i = 0; i < n; ++i)
-        if (i != best && (rival < 0 || means[i] + upper[i] > means[rival] + upper[rival]))
-            rival = i;
-    bool control_wins = true;
-    for (index i = 1; i < n; ++i)
-        if (!(means[0] - lower[0] > means[i] + upper[i] - epsilon)) control_wins = false;
-    if (control_wins) return {0, 0};
-    const double least = means[best] - lower[best];
-    if (least > means[rival] + upper[rival] - epsilon &&
-        least > means[0] + upper[0] + epsilon)
-        return {best, 0};
-    arms[0] = best;
-    arms[1] = rival;
-    index count = 2;
-    if (epsilon > 0.0) {
-        index top = 1;
-        for (index i = 2; i < n; ++i)
-            if (means[i] + upper[i] > means[top] + upper[top]) top = i;
-        const index more[2] = {0, top};
-        for (const index arm : more) {
-            bool known = false;
-            for (index k = 0; k < count; ++k) known = known || arms[k] == arm;
-            if (!known) arms[count++] = arm;
-        }
-    }
-    return {GO_ON, count};
-}
 
 double watch(Vec<const double> means, Vec<const double> counts, Vec<const bool> changed,
              double sigma, double epsilon, double log_p) {
@@ -61,12 +19,23 @@ double watch(Vec<const double> means, Vec<const double> counts, Vec<const bool> 
     return log_p;
 }
 
+// The same for each arm by itself.
+void watch_arms(Vec<const double> means, Vec<const double> counts, Vec<const bool> changed,
+                double sigma, double epsilon, Vec<double> log_p) {
+    if (counts[0] < 1.0) return;
+    const index n = means.size;
+    for (index i = 1; i < n; ++i)
+        if (counts[i] >= 1.0 && (changed[0] || changed[i]))
+            log_p[i - 1] = log_p_value(means[i] - means[0] - epsilon, counts[i], counts[0],
+                                       n - 1, sigma, log_p[i - 1]);
+}
+
 // What is known of the arms while rewards come in.
-struct Arms {
+struct Pulled {
     Vec<double> counts, sums, means, lower, upper;
     Vec<bool> changed;
 
-    Arms(Vec<double> counts, Vec<double> sums, Memory &memory)
+    Pulled(Vec<double> counts, Vec<double> sums, Memory &memory)
         : counts(counts), sums(sums) {
         const index n = counts.size;
         means = {take<double>(memory, n), n};
@@ -84,6 +53,10 @@ struct Arms {
         means[arm] = sums[arm] / counts[arm];
         changed[arm] = true;
     }
+    void look_at_each(double sigma, double epsilon, Vec<double> log_p) {
+        watch_arms(seen(means), seen(counts), {changed.data, changed.size}, sigma, epsilon,
+                   log_p);
+    }
     double look(double sigma, double epsilon, double log_p) {
         return watch(seen(means), seen(counts), {changed.data, changed.size}, sigma,
                      epsilon, log_p);
@@ -100,10 +73,11 @@ struct Arms {
 
 Found replay(Vec<const index> pulled, Vec<const double> rewards, Vec<double> counts,
              Vec<double> sums, double x_lower, double x_upper, double sigma,
-             double epsilon, double log_p, Memory memory, Pulse &pulse) {
+             double epsilon, double log_p, Vec<double> log_p_arms, Memory memory,
+             Pulse &pulse) {
     const index n = counts.size;
     const Vec<index> spare{take<index>(memory, 4), 4};
-    Arms arms(counts, sums, memory);
+    Pulled arms(counts, sums, memory);
     index n_tried = 0;
     for (index i = 0; i < n; ++i) n_tried += counts[i] > 0.0;
     Found found{GO_ON, 0, 0, log_p};
@@ -112,6 +86,7 @@ Found replay(Vec<const index> pulled, Vec<const double> rewards, Vec<double> cou
         n_tried += counts[i] == 0.0;
         arms.add(i, rewards[t]);
         found.log_p = arms.look(sigma, epsilon, found.log_p);
+        arms.look_at_each(sigma, epsilon, log_p_arms);
         arms.changed[i] = false;
         if (found.certified < 0 && n_tried == n)
             found.certified =
@@ -126,7 +101,7 @@ Found simulate(const SimulationPlan &plan, Vec<double> counts, Vec<double> sums,
     const index n = plan.expected.size;
     Mersenne random(plan.seed);
     const Vec<index> chosen{take<index>(memory, 4), 4};
-    Arms arms(counts, sums, memory);
+    Pulled arms(counts, sums, memory);
     Found found{GO_ON, 0, 0, 0.0};
     index size = n;
     bool everything = true;
@@ -153,22 +128,43 @@ Found simulate(const SimulationPlan &plan, Vec<double> counts, Vec<double> sums,
     return found;
 }
 
-double sum_of_gamma(index now, Vec<const index> recent, Vec<const double> points,
-                    Vec<const double> weights, Vec<const double> table, double scale) {
+double sum_of_gamma(index now, Vec<const index> recent, Vec<const double> sizes,
+                    Vec<const double> points,
+                    Vec<const double> weights, Vec<const double> table, double scale,
+                    double power) {
     double total = 0.0, far = 0.0;
-    for (index k = 0; k < recent.size; ++k) total += table[now - recent[k] - 1];
+    for (index k = 0; k < recent.size; ++k) total += sizes[k] * table[now - recent[k] - 1];
     for (index k = 0; k < points.size; ++k) {
         const double x = double(now) - points[k];
         const double u = log(x);
-        far += weights[k] * u / x * exp(-sqrt(u));
+        far += weights[k] * (power > 0.0 ? exp(-power * u) : u / x * exp(-sqrt(u)));
     }
     return total + scale * far;
+}
+
+double log_evalue(const Betting &betting, PairState arm, PairState control, double shift,
+                  Memory memory) {
+    Evidence evidence(betting.rewards, betting.bets, betting.weights, memory);
+    evidence.set_bets(betting.scale);
+    return evidence.log_evalue({arm},
+                               {control}, shift);
+}
+
+double lift_bound(const Betting &betting, PairState arm, PairState control,
+                  double threshold, Memory memory) {
+    Evidence evidence(betting.rewards, betting.bets, betting.weights, memory);
+    evidence.set_bets(betting.scale);
+    return evidence.lift({arm},
+                         {control}, threshold);
 }
 
 }  // namespace
 
 extern const SequentialKernels sequential_kernels;
-const SequentialKernels sequential_kernels{gap_radius, log_p_value, radii,    decide,
-                                           watch,      replay,      simulate, sum_of_gamma};
+const SequentialKernels sequential_kernels{
+    gap_radius,   log_p_value,   radii,       decide,       watch,
+    watch_arms,   replay,        simulate,    sum_of_gamma, replay_trial,
+    look_at_trial, choose_arms,  bandit_round, settle_trial, lift_bounds,
+    log_evalue,   lift_bound,    simulate_trial};
 
 }  // namespace skb::SKB_LEVEL

@@ -2,61 +2,93 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skbounds._base import SkboundsEstimator
-from skbounds._core import sequential as _core
-from skbounds.sequential._functions import _check_epsilon, check_sigma, is_number
-from skbounds.sequential._radius import beta
+from skbounds._base import SkboundsEstimator, warn_user
+from skbounds.sequential._adjustments import Covariate, Ratio
+from skbounds.sequential._engines import ENGINES
+from skbounds.sequential._evidence import check_level
+from skbounds.sequential._functions import is_number
+from skbounds.sequential._online_procedure import plain
+from skbounds.sequential._settings import ONE_BY_ONE, check_settings, is_count
 
-_SAMPLERS = ("lucb", "uniform")
 # Sums of larger ones may overflow.
 _LARGEST_REWARD = 1e150
-
-
-def _is_count(value):
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def excess(log_delta):
-    """Return beta(1, delta), the part of beta that does not depend on n."""
-    return float(beta(1.0, log_delta))
+# Rewards of which none is 0 or 1 are not what "binary" is for.
+_FIRST_REWARDS = 100
+# So many rewards of 0 and 1 only are no normal ones.
+_ONLY_BINARY = 20
+_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 class BestArmTest(SkboundsEstimator):
     """Find the best of many arms, and test whether it is better than the control.
 
-    Arm 0 is the control. Each round `ask` names the arms to be tried next and `tell`
-    takes their rewards, until `done_` says that an arm is certified or that the rewards
-    are used up. The p-value may be looked at after every round, and the experiment may
-    be ended whenever one likes.
+    Arm 0 is the control. `ask` names the arms to be tried next and `tell` takes their
+    rewards, until `done_` says that an arm is certified or that the rewards are used
+    up. The p-value may be looked at after every reward, and the experiment may be ended
+    whenever one likes.
 
     Read more in the :ref:`User Guide <sequential>`.
 
     .. versionadded:: 0.1
 
+    .. versionchanged:: 0.2
+       E-processes are the default; ``evidence="lil"`` is version 0.1.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms, with the control.
+    n_arms : int or list of str
+        Number of arms, with the control, or their names, the control's first. With
+        names arms are named in what is asked, told and found.
     delta : float, default=0.05
         Probability of certifying a wrong arm.
     epsilon : float, default=0.0
         Improvement over the control that is asked for, and slack among the best arms.
         With 0 and ties the test need not end before `max_pulls`.
-    sigma : float
-        Sub-Gaussian scale of the rewards: 1 for unit variance, 1/2 for rewards in
-        [0, 1], (b - a)/2 for [a, b]. If it is too small nothing is guaranteed.
-    max_pulls : int
-        Largest number of rewards; at least `n_arms`.
-    sampler : {"lucb", "uniform"}, default="lucb"
-        "lucb": pulls the arms that matter (Algorithm 1). "uniform": all arms in each
-        round, with the same rules to stop.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the generator that `run` hands to the draws.
+    evidence : {"eprocess", "lil"}, default="eprocess"
+        "eprocess": e-processes, which need a fourth of the rewards, and far less than
+        that of rare conversions. "lil": the radius of the thesis, by the law of the
+        iterated logarithm.
+    rewards : {"normal", "binary", "bounded"}, default="normal"
+        Kind of rewards, with "eprocess". "normal": sub-Gaussian of scale `sigma`, or
+        asymptotically normal where that is None. "binary": within `bounds`, best for
+        rewards that are at their ends, as conversions. "bounded": within `bounds`, for
+        rewards that vary little.
+    bounds : pair of float, default=(0, 1)
+        Least and largest reward, of "binary" and "bounded" ones.
+    sigma : float or array-like of shape (n_arms,), default=None
+        Sub-Gaussian scale of "normal" rewards: 1 for unit variance, (b - a)/2 for
+        [a, b]. If it is too small nothing is guaranteed. None: variances are estimated,
+        evidence begins at 100 rewards of both arms, and guarantees are *asymptotic*.
+        With "lil" it is mandatory, and a number (1/2 for rewards in [0, 1]).
+    bets : array-like, default=None
+        Bets of the e-process, positive and increasing; below 1 for "bounded". None is a
+        grid of powers of two for any effect size.
+    weights : array-like of shape (n_arms - 1,), default=None
+        How the alternatives share in the evidence: positive, of sum 1. None is equally.
+    max_pulls : int, default=None
+        Largest number of rewards; at least `n_arms`. With "lil", and for `run`, it is
+        mandatory.
+    sampler : {"toptwo", "lift", "lucb", "uniform"}, default=None
+        "toptwo": of the leader and its closest rival the one with fewer rewards.
+        "lift": control and the most promising alternative in turn; the test ends once
+        any arm is adopted at level `delta`. "lucb": the arms that matter by bounds
+        (Algorithm 1). "uniform": all arms in each round. None is "toptwo" for
+        e-processes and "lucb" for "lil".
+    covariate_coef : float, default=None
+        With asymptotic rewards: each comes with a covariate z, and x - covariate_coef z
+        is taken instead of x. To be fixed before the first reward, and arms must be
+        given out without a look at z.
+    covariate_mean : float, default=None
+        The same with a coefficient that is estimated from earlier rewards, where the
+        expectation of z is known.
+    ratio : bool, default=False
+        With asymptotic rewards: each is a numerator that comes with a denominator, as
+        clicks and page views of a user, and an arm's mean is the ratio of their sums.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the generator that `run` hands to the draws, or that generator.
 
     Attributes
     ----------
@@ -64,34 +96,59 @@ class BestArmTest(SkboundsEstimator):
         Whether the test has ended.
     is_certified_ : bool
         Whether it has ended with an arm that is the best with probability 1 - delta.
-    recommendation_ : int
-        That arm, otherwise the one with the largest mean.
+    recommendation_ : int or str
+        That arm. Otherwise, with e-processes, of the arms that may be adopted at level
+        `delta` the one with most evidence; the one with the largest mean if there are
+        none.
     p_value_ : float
         Always-valid p-value of "no arm is more than epsilon better than the control":
         the minimum over the time so far.
     log_p_value_ : float
         Its logarithm, which does not underflow.
+    p_values_ : ndarray of shape (n_arms,)
+        Of each alternative by itself, adjusted for their number: arms with p-values of
+        at most a level may be adopted. nan for the control.
+    evalues_ : ndarray of shape (n_arms,)
+        E-values of each alternative as of now, adjusted for their number; nan for the
+        control. Only with "eprocess".
+    global_evalue_ : float
+        E-value of "no arm is better" as of now, the mean of the arms' own: it may be
+        large where no single arm can be adopted. Only with "eprocess".
     counts_ : ndarray of shape (n_arms,)
         Numbers of rewards.
     means_ : ndarray of shape (n_arms,)
         Mean rewards; nan without any.
+    n_pulls_ : int
+        Number of rewards so far.
+    n_outstanding_ : int
+        Number of rewards that were asked for and have not been told.
+    is_asymptotic_ : bool
+        Whether guarantees are asymptotic only.
 
     See Also
     --------
     MABFDR : Many such tests, one after the other.
-    always_valid_pvalue : The p-value as of one time.
+    log_evalue : Evidence from the sums of two arms.
+    always_valid_pvalue : The p-value of "lil" as of one time.
 
     Notes
     -----
     Under the null the p-value is ever at most a with probability a at most, whatever
-    decides on arms and time (Proposition 1 of [1]_, with the radius that has its
-    sigma). The mean of an arm that was chosen for its mean is biased.
+    decides on arms and time. An arm that is not better than control + epsilon ever has
+    a p-value of its own of at most a with probability a at most, of all such arms
+    together, whatever the other arms are. Rewards of different arms must come from
+    different users: where rewards of one round depend on each other negatively, the
+    e-process is not valid. The mean of an arm that was chosen for its mean is biased.
+    `epsilon`, `bets`, `weights` and all else are fixed when the first reward is asked
+    for or told.
 
     References
     ----------
     .. [1] F. Yang, A. Ramdas, K. Jamieson and M. Wainwright, "A framework for
        multi-A(rmed)/B(andit) testing with online FDR control", NeurIPS 2017. Numbers
        are those of chapter 4 of F. Yang's thesis.
+    .. [2] A. Ramdas, P. Grünwald, V. Vovk and G. Shafer, "Game-theoretic statistics and
+       safe anytime-valid inference", Statistical Science 38, 2023.
 
     Examples
     --------
@@ -101,54 +158,92 @@ class BestArmTest(SkboundsEstimator):
     >>> test = test.run(lambda arm, size, rng: means[arm] + rng.normal(size=size))
     >>> test.recommendation_, test.is_certified_, test.rejected(0.05)
     (2, True, True)
+
+    Conversions, by name:
+
+    >>> test = BestArmTest(["control", "green"], rewards="binary")
+    >>> log = ["control"] * 500 + ["green"] * 500
+    >>> sold = ([1] * 20 + [0] * 480) + ([1] * 60 + [0] * 440)
+    >>> test = test.observe(log, sold)
+    >>> test.adopted(0.05).tolist()
+    ['green']
     """
 
+    _lazy_attributes = ("evalues_", "global_evalue_", "recommendation_")
+
     def __init__(
-        self, n_arms, *, delta=0.05, epsilon=0.0, sigma, max_pulls, sampler="lucb",
-        random_state=None,
+        self, n_arms, *, delta=0.05, epsilon=0.0, evidence="eprocess",
+        rewards="normal", bounds=(0, 1), sigma=None, bets=None, weights=None,
+        max_pulls=None, sampler=None, covariate_coef=None, covariate_mean=None,
+        ratio=False, random_state=None,
     ):  # fmt: skip
         self.n_arms = n_arms
         self.delta = delta
         self.epsilon = epsilon
+        self.evidence = evidence
+        self.rewards = rewards
+        self.bounds = bounds
         self.sigma = sigma
+        self.bets = bets
+        self.weights = weights
         self.max_pulls = max_pulls
         self.sampler = sampler
+        self.covariate_coef = covariate_coef
+        self.covariate_mean = covariate_mean
+        self.ratio = ratio
         self.random_state = random_state
 
-    def _start(self):
+    def _start(self, until=None):
         """Begin, unless that was done."""
-        if hasattr(self, "_counts_"):
+        if hasattr(self, "_engine_"):
+            if self._settings_.evidence == "eprocess":
+                self._check_unchanged()
             return
-        if not _is_count(self.n_arms) or self.n_arms < 2:
-            raise ValueError(
-                "n_arms must be an integer, at least 2 (the control and another); got "
-                f"{self.n_arms!r}."
-            )
-        if not is_number(self.delta) or not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta must be in (0, 1); got {self.delta!r}.")
-        sigma, epsilon = check_sigma(self.sigma), _check_epsilon(self.epsilon)
-        if not _is_count(self.max_pulls) or self.max_pulls < self.n_arms:
-            raise ValueError(
-                f"max_pulls must be an integer, at least n_arms={self.n_arms}; got "
-                f"{self.max_pulls!r}."
-            )
-        if self.sampler not in _SAMPLERS:
-            raise ValueError(
-                f"sampler must be one of {_SAMPLERS}; got {self.sampler!r}."
-            )
-        K = self.n_arms - 1
-        self._x_lower_ = excess(np.log(self.delta) - np.log(2.0 * K))
-        self._x_upper_ = excess(np.log(self.delta) - np.log(2.0))
-        self._sigma_, self._epsilon_ = sigma, epsilon
-        # What is set later has no effect on a test under way.
+        settings = check_settings(self.get_params(deep=False), until)
+        extra = self._check_adjustment(settings)
         self._given_ = self.get_params(deep=False)
-        self._n_arms_, self._most_ = int(self.n_arms), int(self.max_pulls)
-        self._is_uniform_ = self.sampler == "uniform"
-        self._counts_ = np.zeros(self._n_arms_)
-        self._sums_ = np.zeros(self._n_arms_)
-        self._log_p_, self._certified_, self._done_ = 0.0, None, False
+        self._settings_ = settings
+        self._adjustment_ = extra
+        self._certified_, self._done_ = -1, False
         self._asked_ = None
+        self._outstanding_ = np.zeros(settings.n_arms)
+        # Rewards, those among them that are 0 or 1, those that are 1.
+        self._seen_ = [0, 0, 0]
         self._rng_ = None
+        self._numbers_ = {name: i for i, name in enumerate(settings.names or ())}
+        self._engine_ = ENGINES[settings.evidence](settings)
+
+    def _check_unchanged(self):
+        for name, value in self._given_.items():
+            now = getattr(self, name)
+            if now is not value and not np.array_equal(now, value):
+                raise ValueError(
+                    f"{name} cannot be changed once a test is under way; it was "
+                    f"{value!r}, got {now!r}. Start another test."
+                )
+
+    def _check_adjustment(self, settings):
+        """Return what is done to asymptotic rewards, or None."""
+        coef, mean = self.covariate_coef, self.covariate_mean
+        for name in ("covariate_coef", "covariate_mean"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and np.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number; got {value!r}.")
+        if not isinstance(self.ratio, (bool, np.bool_)):
+            raise ValueError(f"ratio must be True or False; got {self.ratio!r}.")
+        n_given = (coef is not None) + (mean is not None) + bool(self.ratio)
+        if n_given > 1:
+            raise ValueError(
+                "only one of covariate_coef, covariate_mean and ratio can be given."
+            )
+        if n_given and not settings.is_asymptotic:
+            raise ValueError(
+                "covariate_coef, covariate_mean and ratio are for "
+                "evidence='eprocess' with rewards='normal' and sigma=None."
+            )
+        if self.ratio:
+            return Ratio(settings.n_arms)
+        return Covariate(coef, mean, settings.n_arms) if n_given else None
 
     @property
     def done_(self):
@@ -160,22 +255,43 @@ class BestArmTest(SkboundsEstimator):
     def is_certified_(self):
         """Whether the recommendation is certified."""
         self._start()
-        return self._certified_ is not None
+        return self._certified_ >= 0
+
+    @property
+    def is_asymptotic_(self):
+        """Whether guarantees are asymptotic only."""
+        self._start()
+        return self._settings_.is_asymptotic
 
     @property
     def recommendation_(self):
-        """The certified arm, otherwise the one with the largest mean."""
+        """The arm that is certified, that may be adopted, or that looks best."""
         self._start()
-        if self._certified_ is not None:
+        return self._label(self._recommend())
+
+    def _recommend(self):
+        if self._certified_ >= 0:
             return self._certified_
-        means = self.means_
-        return int(np.argmax(np.where(np.isnan(means), -np.inf, means)))
+        engine = self._engine_
+        if self._settings_.evidence == "eprocess":
+            adopted = np.flatnonzero(engine.log_p <= np.log(self._settings_.delta))
+            if len(adopted):
+                return int(adopted[np.argmax(engine.log_evalues()[0][adopted])]) + 1
+        return engine.leader()
+
+    def _label(self, arm):
+        names = self._settings_.names
+        return int(arm) if names is None else names[arm]
+
+    def _labels(self, arms):
+        names = self._settings_.names
+        return arms if names is None else np.array(names)[arms]
 
     @property
     def log_p_value_(self):
         """Logarithm of the always-valid p-value."""
         self._start()
-        return self._log_p_
+        return self._engine_.least_log_p
 
     @property
     def p_value_(self):
@@ -183,25 +299,59 @@ class BestArmTest(SkboundsEstimator):
         return float(np.exp(self.log_p_value_))
 
     @property
+    def p_values_(self):
+        """Always-valid p-values of the alternatives, adjusted for their number."""
+        self._start()
+        return np.r_[np.nan, np.exp(self._engine_.log_p)]
+
+    @property
+    def evalues_(self):
+        """E-values of the alternatives as of now, adjusted for their number."""
+        return np.r_[np.nan, _exp(self._log_evalues()[0])]
+
+    @property
+    def global_evalue_(self):
+        """E-value of the null that no arm is better, as of now."""
+        own = self._log_evalues()[1]
+        weights = self._settings_.weights
+        return float(np.average(_exp(own), weights=weights))
+
+    def _log_evalues(self):
+        self._start()
+        if self._settings_.evidence != "eprocess":
+            raise AttributeError("there are e-values with evidence='eprocess' only.")
+        return self._engine_.log_evalues()
+
+    @property
     def counts_(self):
         """Numbers of rewards."""
         self._start()
-        return self._counts_.astype(np.int64)
+        return self._engine_.counts.astype(np.int64)
 
     @property
     def means_(self):
         """Mean rewards."""
         self._start()
-        with np.errstate(invalid="ignore"):
-            return self._sums_ / np.where(self._counts_ > 0.0, self._counts_, np.nan)
+        settings = self._settings_
+        means = self._engine_.means()
+        if settings.width == 1.0 and settings.low == 0.0:
+            return means
+        return settings.low + settings.width * means
 
     @property
     def n_pulls_(self):
         """Number of rewards so far."""
         return int(self.counts_.sum())
 
+    @property
+    def n_outstanding_(self):
+        """Number of rewards that were asked for and have not been told."""
+        self._start()
+        waiting = 0 if self._asked_ is None else len(self._asked_)
+        return int(self._outstanding_.sum()) + waiting
+
     def rejected(self, level):
-        """Tell whether the null is rejected at a level.
+        """Tell whether the null that no arm is better is rejected at a level.
 
         Parameters
         ----------
@@ -211,17 +361,60 @@ class BestArmTest(SkboundsEstimator):
         Returns
         -------
         rejected : bool
-            Whether the p-value is at most the level, and the best arm is not the
-            control.
+            Whether the p-value is at most the level; with "lil" also whether the best
+            arm is not the control.
         """
         if not is_number(level) or not 0.0 <= level <= 1.0:
             raise ValueError(f"level must be in [0, 1]; got {level!r}.")
-        if level == 0.0 or self.recommendation_ == 0:
+        if level == 0.0:
+            return False
+        self._start()
+        lil = self._settings_.evidence == "lil"
+        if lil and self._recommend() == 0:
             return False
         return bool(self.log_p_value_ <= np.log(level))
 
+    def adopted(self, level):
+        """Return the arms that may be adopted at a level, on their own evidence.
+
+        Parameters
+        ----------
+        level : float
+            Probability that any arm is among them, at any time, that is not better than
+            the control by more than epsilon. Decided upon before the test began.
+
+        Returns
+        -------
+        arms : ndarray
+            Their numbers or names, those with the smallest p-values first.
+        """
+        level = check_level(level)
+        self._start()
+        log_p = self._engine_.log_p
+        order = np.argsort(log_p, kind="stable")
+        return self._labels(order[log_p[order] <= np.log(level)] + 1)
+
+    def lift_intervals(self, level=0.05):
+        """Return intervals of the arms' improvements over the control.
+
+        Parameters
+        ----------
+        level : float, default=0.05
+            Probability that any of them fails at any time; at most 1/2.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_arms,)
+            Bounds of expectation minus the control's; nan for the control.
+        """
+        level = check_level(level, 0.5)
+        self._start()
+        width = self._settings_.width
+        lower, upper = self._engine_.lifts(level)
+        return np.r_[np.nan, width * lower], np.r_[np.nan, width * upper]
+
     def confidence_bounds(self):
-        """Return bounds of the arms' expectations, as the test uses them.
+        """Return bounds of the arms' expectations, as "lil" uses them.
 
         Returns
         -------
@@ -231,58 +424,83 @@ class BestArmTest(SkboundsEstimator):
             1 - delta / 2. Infinite without rewards.
         """
         self._start()
-        tried = self._counts_ > 0.0
-        low, high = np.full(self._n_arms_, np.inf), np.full(self._n_arms_, np.inf)
-        if tried.any():
-            below, above = np.empty(tried.sum()), np.empty(tried.sum())
-            _core.radii(
-                self._counts_[tried], self._x_lower_, self._x_upper_, self._sigma_,
-                below, above,
-            )  # fmt: skip
-            low[tried], high[tried] = below, above
-        means = np.where(tried, self.means_, 0.0)
-        return means - low, means + high
+        if self._settings_.evidence != "lil":
+            raise ValueError(
+                "confidence_bounds is of evidence='lil'; lift_intervals has bounds of "
+                "improvements over the control."
+            )
+        return self._engine_.bounds()
 
-    def ask(self):
-        """Return the arms to be tried in this round.
+    def ask(self, size=None):
+        """Return the arms to be tried next.
 
-        Returns
-        -------
-        arms : ndarray of int
-            Their numbers; the same until `tell` has taken their rewards.
-        """
-        self._start()
-        if self._done_:
-            raise ValueError("the test has ended; there is nothing to be tried.")
-        if self._asked_ is None:
-            self._asked_ = self._next_round()[1]
-        return self._asked_.copy()
-
-    def _next_round(self):
-        """Return a certified arm or None, and the arms of the next round."""
-        everything = np.arange(self._n_arms_)
-        if (self._counts_ == 0.0).any():
-            # Each arm once before anything is decided.
-            return None, everything[self._counts_ == 0.0]
-        lower, upper = np.empty(self._n_arms_), np.empty(self._n_arms_)
-        _core.radii(
-            self._counts_, self._x_lower_, self._x_upper_, self._sigma_, lower, upper
-        )
-        arms = np.empty(4, dtype=np.int64)
-        certified, count = _core.decide(self.means_, lower, upper, self._epsilon_, arms)
-        if certified >= 0:
-            return int(certified), arms[:0]
-        return None, everything if self._is_uniform_ else arms[:count].copy()
-
-    def tell(self, arms, rewards):
-        """Take the rewards of the arms that were asked for.
+        With e-processes each call asks for further rewards, which may be told in any
+        order, or never. With "lil" it is the same until `tell` has taken them.
 
         Parameters
         ----------
-        arms : array-like of int
-            Exactly the arms of `ask`, in any order.
+        size : int, default=None
+            With e-processes: how many arms, as for users that come at once; fewer where
+            `max_pulls` leaves fewer. None is one arm for the samplers "toptwo" and
+            "lift", and a round for "lucb" and "uniform".
+
+        Returns
+        -------
+        arms : ndarray
+            Their numbers or names.
+        """
+        self._start()
+        if size is not None and (not is_count(size) or size < 1):
+            raise ValueError(f"size must be a positive integer or None; got {size!r}.")
+        if self._done_:
+            raise ValueError("the test has ended; there is nothing to be tried.")
+        if self._settings_.evidence == "lil":
+            if size is not None:
+                raise ValueError("size is for evidence='eprocess'.")
+            if self._asked_ is None:
+                self._asked_ = self._next(None)
+            return self._labels(self._asked_.copy())
+        left = self._left()
+        if left is not None and left < 1:
+            raise ValueError(
+                f"all max_pulls={self._settings_.max_pulls} rewards are asked for; "
+                "tell those that are outstanding."
+            )
+        arms = self._next(size)
+        if left is not None:
+            arms = arms[: int(left)]
+        np.add.at(self._outstanding_, arms, 1.0)
+        return self._labels(arms)
+
+    def _left(self):
+        """Return how many rewards may still be asked for, or None."""
+        most = self._settings_.max_pulls
+        if most is None:
+            return None
+        return most - self._engine_.counts.sum() - self._outstanding_.sum()
+
+    def _next(self, size):
+        """Return numbers of the arms that are next."""
+        engine, outstanding = self._engine_, self._outstanding_
+        if self._settings_.sampler in ONE_BY_ONE:
+            return engine.choose(1 if size is None else int(size), outstanding)
+        arms = engine.round(outstanding)
+        return arms if size is None else np.resize(arms, int(size))
+
+    def tell(self, arms, rewards, *, covariates=None, denominators=None):
+        """Take rewards of arms that were asked for.
+
+        Parameters
+        ----------
+        arms : array-like
+            Numbers or names of arms: with "eprocess" any that are outstanding, in any
+            order, with "lil" exactly those of `ask`.
         rewards : array-like
             Their rewards.
+        covariates : array-like, default=None
+            Of each reward, with `covariate_coef` or `covariate_mean`.
+        denominators : array-like, default=None
+            Of each reward, with `ratio`.
 
         Returns
         -------
@@ -290,26 +508,31 @@ class BestArmTest(SkboundsEstimator):
             The test.
         """
         self._start()
-        arms, rewards = self._check_rewards(arms, rewards)
-        if self._asked_ is None or sorted(arms) != sorted(self._asked_.tolist()):
-            asked = None if self._asked_ is None else self._asked_.tolist()
+        arms, rewards, others = self._check_rewards(
+            arms, rewards, covariates, denominators
+        )
+        told = np.bincount(arms, minlength=self._settings_.n_arms)
+        if self._settings_.evidence == "lil":
+            if self._asked_ is None or sorted(arms) != sorted(self._asked_.tolist()):
+                asked = None if self._asked_ is None else self._asked_.tolist()
+                raise ValueError(
+                    f"tell takes the arms that were asked for, {asked}; got "
+                    f"{arms.tolist()}. observe takes rewards of other arms."
+                )
+        elif (told > self._outstanding_).any():
+            wrong = np.flatnonzero(told > self._outstanding_)
             raise ValueError(
-                f"tell takes the arms that were asked for, {asked}; got "
-                f"{arms.tolist()}. observe takes rewards of other arms."
+                "tell takes rewards of arms that were asked for and are outstanding; "
+                f"of {self._labels(wrong).tolist()} there are fewer. observe takes "
+                "rewards of other arms."
             )
-        np.add.at(self._counts_, arms, 1.0)
-        np.add.at(self._sums_, arms, rewards)
-        changed = np.zeros(self._n_arms_, dtype=bool)
-        changed[arms] = True
-        self._log_p_ = _core.watch(
-            np.nan_to_num(self.means_), self._counts_, changed, self._sigma_,
-            self._epsilon_, self._log_p_,
-        )  # fmt: skip
+        self._take(arms, rewards, others, whole=True)
+        if self._asked_ is None:
+            self._outstanding_ -= told
         self._asked_ = None
-        self._look()
         return self
 
-    def observe(self, arms, rewards):
+    def observe(self, arms, rewards, *, covariates=None, denominators=None):
         """Take rewards that were logged, of whatever arms.
 
         The p-value and the bounds stay valid if arms were chosen without knowledge of
@@ -319,10 +542,14 @@ class BestArmTest(SkboundsEstimator):
 
         Parameters
         ----------
-        arms : array-like of int of shape (n,)
-            Arms in the order of time.
+        arms : array-like of shape (n,)
+            Numbers or names of arms in the order of time.
         rewards : array-like of shape (n,)
             Their rewards.
+        covariates : array-like of shape (n,), default=None
+            Of each reward, with `covariate_coef` or `covariate_mean`.
+        denominators : array-like of shape (n,), default=None
+            Of each reward, with `ratio`.
 
         Returns
         -------
@@ -330,57 +557,175 @@ class BestArmTest(SkboundsEstimator):
             The test.
         """
         self._start()
-        arms, rewards = self._check_rewards(arms, rewards)
+        arms, rewards, others = self._check_rewards(
+            arms, rewards, covariates, denominators
+        )
         if self._asked_ is not None:
             raise ValueError(
-                f"the arms {self._asked_.tolist()} were asked for; tell their rewards "
-                "first."
+                f"the arms {self._labels(self._asked_).tolist()} were asked for; tell "
+                "their rewards first."
             )
-        counts, sums = self._counts_.copy(), self._sums_.copy()
-        certified, self._log_p_ = _core.replay(
-            arms, rewards, counts, sums, self._x_lower_, self._x_upper_, self._sigma_,
-            self._epsilon_, self._log_p_,
-        )  # fmt: skip
-        self._counts_, self._sums_ = counts, sums
-        if certified >= 0 and self._certified_ is None:
-            self._certified_ = int(certified)
-        self._look()
+        self._take(arms, rewards, others, whole=False)
         return self
 
-    def _look(self):
-        """See whether the test has ended."""
-        certified, arms = self._next_round()
-        if certified is not None and self._certified_ is None:
-            self._certified_ = certified
-        over = self._counts_.sum() + len(arms) > self._most_
-        self._done_ = bool(self._certified_ is not None or over)
+    def _take(self, arms, rewards, others, *, whole):
+        """Take rewards, with one look or with a look after each."""
+        engine, first = self._engine_, self._certified_
+        if isinstance(self._adjustment_, Ratio):
+            for arm, y, z in zip(
+                arms.tolist(), rewards.tolist(), others.tolist(), strict=True
+            ):
+                engine.replace(arm, *self._adjustment_.add(arm, y, z))
+                if not whole:
+                    first = engine.look_at(arm, first)
+            if whole:
+                first = engine.look_at(arms, first)
+        else:
+            if self._adjustment_ is not None:
+                rewards = self._adjustment_.adjust(arms, rewards, others)
+            if whole:
+                found = engine.tell(arms, rewards)
+                first = found if first < 0 else first
+            else:
+                first = engine.replay(arms, rewards, first)
+        self._certified_ = int(first)
+        self._note_end()
 
-    def _check_rewards(self, arms, rewards):
-        arms, rewards = np.asarray(arms), np.ascontiguousarray(rewards, np.float64)
+    def _note_end(self):
+        """See whether the test has ended."""
+        engine, settings = self._engine_, self._settings_
+        if settings.evidence == "lil" and self._certified_ < 0:
+            self._certified_ = engine.look()
+        if settings.until == "rejected":
+            over = self.log_p_value_ <= np.log(settings.delta)
+        else:
+            over = self._certified_ >= 0
+        if not over and settings.max_pulls is not None:
+            size = 1
+            if settings.sampler not in ONE_BY_ONE:
+                size = len(engine.round(np.zeros(settings.n_arms)))
+            over = engine.counts.sum() + size > settings.max_pulls
+        self._done_ = bool(over)
+
+    def _check_rewards(self, arms, rewards, covariates, denominators):
+        """Return arms as numbers, rewards in our units, and what comes with them."""
+        settings = self._settings_
+        arms = self._check_arms(arms)
+        rewards = np.ascontiguousarray(rewards, np.float64)
         if arms.ndim != 1 or not len(arms) or rewards.shape != arms.shape:
             raise ValueError(
                 "arms and rewards must be of the same length, at least 1; got shapes "
                 f"{arms.shape} and {rewards.shape}."
             )
-        if (
-            arms.dtype.kind not in "iu"
-            or (arms < 0).any()
-            or (arms >= self._n_arms_).any()
-        ):
-            raise ValueError(
-                f"arms must be integers in [0, {self._n_arms_}); got "
-                f"{arms.tolist()}. An arm cannot be added to a test under way."
-            )
         if not (np.abs(rewards) <= _LARGEST_REWARD).all():
             raise ValueError(
                 f"rewards must be finite numbers, of at most {_LARGEST_REWARD:g}."
             )
-        if self._sigma_ == 0.5 and ((rewards < 0.0) | (rewards > 1.0)).any():
+        others = self._check_others(len(arms), covariates, denominators)
+        if settings.evidence == "lil":
+            if settings.sigma == 0.5 and ((rewards < 0.0) | (rewards > 1.0)).any():
+                raise ValueError(
+                    "sigma=0.5 is for rewards in [0, 1]; got rewards from "
+                    f"{rewards.min():g} to {rewards.max():g}."
+                )
+        elif settings.rewards != "normal":
+            low, width = settings.low, settings.width
+            if rewards.min() < low or rewards.max() > low + width:
+                raise ValueError(
+                    f"rewards must be within bounds={self._given_['bounds']}; got "
+                    f"rewards from {rewards.min():g} to {rewards.max():g}."
+                )
+            if low != 0.0 or width != 1.0:
+                rewards = np.clip((rewards - low) / width, 0.0, 1.0)
+            if settings.rewards == "binary":
+                self._look_for_binary(rewards)
+        elif settings.is_asymptotic and not self.ratio:
+            self._refuse_binary(rewards)
+        return arms, rewards, others
+
+    def _check_arms(self, arms):
+        n_arms = self._settings_.n_arms
+        arms = np.asarray(arms)
+        if self._numbers_ and arms.dtype.kind in "UO":
+            unknown = [arm for arm in arms.ravel() if arm not in self._numbers_]
+            if unknown:
+                raise ValueError(
+                    f"arms must be among {list(self._numbers_)}; got {unknown}. An arm "
+                    "cannot be added to a test under way."
+                )
+            numbers = [self._numbers_[arm] for arm in arms.ravel()]
+            return np.array(numbers, dtype=np.int64).reshape(arms.shape)
+        good = arms.dtype.kind in "iu"
+        if arms.size and (not good or arms.min() < 0 or arms.max() >= n_arms):
+            names = "" if not self._numbers_ else f", or names {list(self._numbers_)}"
             raise ValueError(
-                "sigma=0.5 is for rewards in [0, 1]; got rewards from "
-                f"{rewards.min():g} to {rewards.max():g}."
+                f"arms must be integers in [0, {n_arms}){names}; got {arms.tolist()}. "
+                "An arm cannot be added to a test under way."
             )
-        return arms.astype(np.int64), rewards
+        return arms.astype(np.int64)
+
+    def _check_others(self, n, covariates, denominators):
+        """Return covariates or denominators, where the test takes them."""
+        wanted = {
+            "covariates": isinstance(self._adjustment_, Covariate),
+            "denominators": isinstance(self._adjustment_, Ratio),
+        }
+        given = {"covariates": covariates, "denominators": denominators}
+        found = None
+        for name, value in given.items():
+            if (value is not None) != wanted[name]:
+                needs = (
+                    "covariate_coef or covariate_mean"
+                    if name == "covariates"
+                    else "ratio=True"
+                )
+                raise ValueError(
+                    f"{name} must be given with each reward, as the test has {needs}."
+                    if wanted[name]
+                    else f"{name} are for tests with {needs}."
+                )
+            if wanted[name]:
+                found = np.ascontiguousarray(value, np.float64)
+                least = 0.0 if name == "denominators" else -_LARGEST_REWARD
+                good = found.shape == (n,) and (np.abs(found) <= _LARGEST_REWARD).all()
+                if not good or (found < least).any():
+                    raise ValueError(
+                        f"{name} must be finite numbers"
+                        + (", not negative" if least == 0.0 else "")
+                        + f", one for each of the {n} rewards; got {value!r}."
+                    )
+        return found
+
+    def _look_for_binary(self, rewards):
+        """Warn once where "binary" rewards are never 0 or 1."""
+        if self._seen_[0] >= _FIRST_REWARDS:
+            return
+        first = rewards[: _FIRST_REWARDS - self._seen_[0]]
+        self._seen_[0] += len(first)
+        self._seen_[1] += int(((first == 0.0) | (first == 1.0)).sum())
+        if self._seen_[0] >= _FIRST_REWARDS and not self._seen_[1]:
+            warn_user(
+                f"none of the first {_FIRST_REWARDS} rewards is at an end of bounds: "
+                "rewards='binary' is valid, and wasteful if they vary little; "
+                "'bounded' is for those.",
+                UserWarning,
+            )
+
+    def _refuse_binary(self, rewards):
+        """Raise where rewards of unknown variance are 0 and 1 only."""
+        if self._seen_[0] > self._seen_[1]:
+            return
+        binary = (rewards == 0.0) | (rewards == 1.0)
+        ones = int((rewards == 1.0).sum())
+        seen = [self._seen_[0] + len(rewards), self._seen_[1] + int(binary.sum())]
+        n_ones = self._seen_[2] + ones
+        if seen[0] == seen[1] >= _ONLY_BINARY and 0 < n_ones < seen[0]:
+            raise ValueError(
+                "rewards are 0 or 1 only, for which estimated variances fail (of rare "
+                "conversions one test in three would be wrong): give rewards='binary', "
+                "or sigma."
+            )
+        self._seen_ = [*seen, n_ones]
 
     def run(self, draw):
         """Ask and tell until the test has ended.
@@ -397,21 +742,51 @@ class BestArmTest(SkboundsEstimator):
             The test.
         """
         self._start()
+        if self._settings_.max_pulls is None:
+            raise ValueError("run needs max_pulls, as a test need not end by itself.")
+        if self._adjustment_ is not None:
+            raise ValueError(
+                "run has no covariates and no denominators; use ask and tell."
+            )
         rng = self._generator()
         while not self._done_:
             arms = self.ask()
-            drawn = [np.ravel(draw(int(arm), 1, rng)) for arm in arms]
+            drawn = [np.ravel(draw(self._plain(arm), 1, rng)) for arm in arms]
             if any(len(rewards) != 1 for rewards in drawn):
                 raise ValueError("draw must return as many rewards as `size` asks for.")
             rewards = np.array(drawn, dtype=np.float64)[:, 0]
             self.tell(arms, rewards)
         return self
 
+    def _plain(self, arm):
+        return int(arm) if self._settings_.names is None else str(arm)
+
+    def report(self, level=None):
+        """Return what is known by now, as a table.
+
+        Parameters
+        ----------
+        level : float, default=None
+            Level of decisions and intervals, at most 1/2. None is `delta`, or 1/2 where
+            that is larger.
+
+        Returns
+        -------
+        report : ExperimentReport
+            Shown as text, or as HTML in a notebook.
+        """
+        from skbounds.sequential._report import ExperimentReport
+
+        return ExperimentReport.from_test(self, level)
+
     def _generator(self):
         self._start()
         if self._rng_ is None:
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            self._rng_ = np.random.default_rng(seed)
+            if isinstance(self.random_state, np.random.Generator):
+                self._rng_ = self.random_state
+            else:
+                seed = check_random_state(self.random_state).randint(2**31 - 1)
+                self._rng_ = np.random.default_rng(seed)
         return self._rng_
 
     def to_dict(self):
@@ -424,25 +799,24 @@ class BestArmTest(SkboundsEstimator):
         """
         self._start()
         params = dict(self._given_)
-        if params["random_state"] is not None and not isinstance(
-            params["random_state"], Integral
-        ):
+        if params["random_state"] is not None and not is_count(params["random_state"]):
             # Its draws so far are in the generator.
             self._generator()
             params["random_state"] = None
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in params.items()
-        }
+        asked, certified = self._asked_, self._certified_
         return {
-            "params": params,
-            "counts": self._counts_.tolist(),
-            "sums": self._sums_.tolist(),
-            "log_p": self._log_p_,
-            "certified": self._certified_,
+            "params": {name: plain(value) for name, value in params.items()},
+            "until": self._settings_.until,
+            "certified": None if certified < 0 else certified,
             "done": self._done_,
-            "asked": None if self._asked_ is None else self._asked_.tolist(),
+            "asked": None if asked is None else asked.tolist(),
+            "outstanding": self._outstanding_.astype(int).tolist(),
+            "seen": list(self._seen_),
+            "adjustment": None
+            if self._adjustment_ is None
+            else self._adjustment_.state(),
             "rng": None if self._rng_ is None else self._rng_.bit_generator.state,
+            **self._engine_.state(),
         }
 
     @classmethod
@@ -452,107 +826,46 @@ class BestArmTest(SkboundsEstimator):
         Parameters
         ----------
         state : dict
-            Of `to_dict`.
+            Of `to_dict`; those of version 0.1 go on with ``evidence="lil"``.
 
         Returns
         -------
         test : BestArmTest
             Goes on where the other was.
         """
-        found = cls(**state["params"])
-        found._start()
-        counts = np.array(state["counts"], dtype=np.float64)
-        sums = np.array(state["sums"], dtype=np.float64)
-        if counts.shape != found._counts_.shape or sums.shape != counts.shape:
-            raise ValueError("the state has another number of arms than n_arms.")
-        found._counts_, found._sums_ = counts, sums
-        found._log_p_, found._done_ = float(state["log_p"]), bool(state["done"])
-        found._certified_ = state["certified"]
+        params = dict(state["params"])
+        params.setdefault("evidence", "lil")
+        found = cls(**params)
+        found._start(state.get("until"))
+        found._engine_.restore(state)
+        found._done_ = bool(state["done"])
+        certified = state["certified"]
+        found._certified_ = -1 if certified is None else int(certified)
         if state["asked"] is not None:
             found._asked_ = np.array(state["asked"], dtype=np.int64)
+        outstanding = np.array(state.get("outstanding", found._outstanding_), float)
+        if outstanding.shape != found._outstanding_.shape or (outstanding < 0.0).any():
+            raise ValueError("the state has another number of arms than n_arms.")
+        found._outstanding_ = outstanding
+        found._seen_ = [int(value) for value in state.get("seen", found._seen_)]
+        if found._adjustment_ is not None:
+            found._adjustment_.restore(state["adjustment"])
         if state["rng"] is not None:
-            found._rng_ = np.random.default_rng()
-            found._rng_.bit_generator.state = state["rng"]
+            found._rng_ = _generator_of(state["rng"])
         return found
 
 
-def simulate_best_arm_tests(
-    means, *, delta=0.05, epsilon=0.0, sigma=1.0, max_pulls, sampler="lucb",
-    rewards="normal", random_state=None,
-):  # fmt: skip
-    """Run many tests on simulated rewards.
+def _exp(values):
+    """Return exponentials, without a word where they are beyond numbers."""
+    with np.errstate(over="ignore"):
+        return np.exp(values)
 
-    .. versionadded:: 0.1
 
-    Parameters
-    ----------
-    means : array-like of shape (n_runs, n_arms)
-        Expectations of the arms in each run; the first is the control's.
-    delta : float or array-like of shape (n_runs,), default=0.05
-        Probability of certifying a wrong arm.
-    epsilon : float, default=0.0
-        Improvement that is asked for.
-    sigma : float, default=1.0
-        Sub-Gaussian scale, and the standard deviation of normal rewards.
-    max_pulls : int
-        Largest number of rewards of a test.
-    sampler : {"lucb", "uniform"}, default="lucb"
-        As of `BestArmTest`.
-    rewards : {"normal", "bernoulli"}, default="normal"
-        Law of the rewards.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the rewards.
-
-    Returns
-    -------
-    results : dict of ndarray of shape (n_runs,)
-        ``"certified"``: the certified arm or -1; ``"best"``: the arm of largest mean;
-        ``"n_pulls"``; ``"log_p_value"``.
-
-    See Also
-    --------
-    BestArmTest : One test, on real rewards.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skbounds.sequential import simulate_best_arm_tests
-    >>> found = simulate_best_arm_tests(
-    ...     np.tile([0.0, 1.0, 2.0], (100, 1)), max_pulls=5000, random_state=0
-    ... )
-    >>> print(np.mean(found["certified"] == 2))
-    1.0
-    """
-    means = np.atleast_2d(np.ascontiguousarray(means, dtype=np.float64))
-    n_runs, n_arms = means.shape
-    # For its checks.
-    BestArmTest(
-        n_arms, epsilon=epsilon, sigma=sigma, max_pulls=max_pulls, sampler=sampler
-    )._start()
-    if rewards not in ("normal", "bernoulli"):
-        raise ValueError(f"rewards must be 'normal' or 'bernoulli'; got {rewards!r}.")
-    if not np.isfinite(means).all():
-        raise ValueError("means must be finite.")
-    if rewards == "bernoulli" and ((means < 0.0) | (means > 1.0)).any():
-        raise ValueError("means of Bernoulli rewards must be in [0, 1].")
-    delta = np.broadcast_to(np.asarray(delta, dtype=np.float64), n_runs)
-    if not ((delta > 0.0) & (delta < 1.0)).all():
-        raise ValueError("delta must be in (0, 1).")
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_runs)
-    results = {
-        "certified": np.empty(n_runs, dtype=np.int64),
-        "best": np.empty(n_runs, dtype=np.int64),
-        "n_pulls": np.empty(n_runs, dtype=np.int64),
-        "log_p_value": np.empty(n_runs),
-    }
-    for k in range(n_runs):
-        found = _core.simulate(
-            means[k], float(sigma), float(epsilon),
-            excess(np.log(delta[k]) - np.log(2.0 * (n_arms - 1))),
-            excess(np.log(delta[k]) - np.log(2.0)), min(int(max_pulls), 2**62),
-            sampler == "uniform", rewards == "bernoulli", int(seeds[k]),
-            np.zeros(n_arms), np.zeros(n_arms),
-        )  # fmt: skip
-        for values, value in zip(results.values(), found, strict=True):
-            values[k] = value
-    return results
+def _generator_of(state):
+    """Return a generator that goes on from a state."""
+    name = state["bit_generator"]
+    if name not in _GENERATORS:
+        raise ValueError(f"the generator must be one of {_GENERATORS}; got {name!r}.")
+    bits = getattr(np.random, name)()
+    bits.state = state
+    return np.random.Generator(bits)

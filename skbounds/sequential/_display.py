@@ -9,9 +9,11 @@ from skbounds.sequential._best_arm import BestArmTest
 
 
 class BestArmDisplay:
-    """Means and confidence bounds of the arms of an experiment over time.
+    """Lifts over the control, or means, of the arms of an experiment over time.
 
-    Use `from_log` to make one.
+    Use `from_log` to make one. Of e-processes the intervals of lifts are shown, as they
+    were narrowed down so far, and when each arm could be adopted; of "lil" means and
+    their bounds.
 
     Read more in the :ref:`User Guide <sequential>`.
 
@@ -22,9 +24,18 @@ class BestArmDisplay:
     times : ndarray of shape (n_times,)
         Numbers of rewards.
     means, lower, upper : ndarray of shape (n_times, n_arms)
-        Means and bounds by then; nan without rewards.
+        Means and bounds by then; nan without rewards. With `lifts` bounds are those of
+        lifts over the control, nan for the control.
     log_p_values : ndarray of shape (n_times,)
         Logarithms of the p-value by then.
+    lifts : bool, default=False
+        Whether bounds are of lifts.
+    adopted_at : ndarray of int of shape (n_arms,), default=None
+        With `lifts`: after how many rewards each arm could be adopted; 0 for never.
+    level : float, default=0.05
+        Of the bounds and the adoption.
+    names : sequence of str, default=None
+        Of the arms.
 
     Attributes
     ----------
@@ -52,40 +63,46 @@ class BestArmDisplay:
     True
     """
 
-    def __init__(self, *, times, means, lower, upper, log_p_values):
+    def __init__(
+        self, *, times, means, lower, upper, log_p_values, lifts=False, adopted_at=None,
+        level=0.05, names=None,
+    ):  # fmt: skip
         self.times = times
         self.means = means
         self.lower = lower
         self.upper = upper
         self.log_p_values = log_p_values
+        self.lifts = lifts
+        self.adopted_at = adopted_at
+        self.level = level
+        self.names = names
 
     @classmethod
     def from_log(
-        cls, arms, rewards, *, n_arms, sigma, delta=0.05, epsilon=0.0, n_times=200,
-        plot=True, ax=None,
+        cls, arms, rewards, *, n_arms, delta=0.05, n_times=200, plot=True, ax=None,
+        **params,
     ):  # fmt: skip
         """Show an experiment from its log.
 
         Parameters
         ----------
-        arms : array-like of int of shape (n,)
-            Arms in the order of time; 0 is the control.
+        arms : array-like of shape (n,)
+            Numbers or names of arms in the order of time; the control is the first one.
         rewards : array-like of shape (n,)
             Their rewards.
-        n_arms : int
-            Number of arms.
-        sigma : float
-            Sub-Gaussian scale of the rewards.
+        n_arms : int or list of str
+            Number of arms, or their names.
         delta : float, default=0.05
-            Probability of failure of the bounds.
-        epsilon : float, default=0.0
-            Improvement that is asked for.
+            Probability of failure of the bounds; of e-processes at most 1/2.
         n_times : int, default=200
             Number of times that are shown.
         plot : bool, default=True
             Whether to draw.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
+        **params : dict
+            Further parameters of `BestArmTest`: `evidence`, `rewards`, `sigma`,
+            `epsilon` and so on.
 
         Returns
         -------
@@ -94,30 +111,43 @@ class BestArmDisplay:
         """
         arms, rewards = np.asarray(arms), np.asarray(rewards, dtype=np.float64)
         n = len(arms)
-        test = BestArmTest(
-            n_arms, delta=delta, epsilon=epsilon, sigma=sigma,
-            max_pulls=max(n, n_arms) + n_arms,
-        )  # fmt: skip
+        if params.get("evidence") == "lil":
+            size = n_arms if isinstance(n_arms, int) else len(n_arms)
+            params.setdefault("max_pulls", max(n, size) + size)
+        test = BestArmTest(n_arms, delta=delta, **params)
+        lifts = test.evidence != "lil"
         times = np.unique(np.round(np.linspace(1, n, min(n, n_times))).astype(int))
         means, lower, upper, log_p = [], [], [], []
-        before = 0
+        n_arms = len(test.counts_)
+        narrowest = np.full(n_arms, -np.inf), np.full(n_arms, np.inf)
+        adopted_at, before = np.zeros(n_arms, dtype=int), 0
         for time in times:
             test.observe(arms[before:time], rewards[before:time])
             before = time
-            low, high = test.confidence_bounds()
-            tried = np.isfinite(low)
             means.append(test.means_)
+            log_p.append(test.log_p_value_)
+            if lifts:
+                low, high = test.lift_intervals(delta)
+                # All intervals hold at once, so that the truth is in each of them.
+                narrowest = np.fmax(narrowest[0], low), np.fmin(narrowest[1], high)
+                low, high = narrowest
+                new = test.p_values_ <= delta
+                adopted_at[new & (adopted_at == 0)] = time
+            else:
+                low, high = test.confidence_bounds()
+            tried = np.isfinite(low) & np.isfinite(high)
             lower.append(np.where(tried, low, np.nan))
             upper.append(np.where(tried, high, np.nan))
-            log_p.append(test.log_p_value_)
         display = cls(
             times=times, means=np.array(means), lower=np.array(lower),
-            upper=np.array(upper), log_p_values=np.array(log_p),
+            upper=np.array(upper), log_p_values=np.array(log_p), lifts=lifts,
+            adopted_at=adopted_at if lifts else None, level=delta,
+            names=test._settings_.names,
         )  # fmt: skip
         return display.plot(ax=ax) if plot else display
 
     def plot(self, ax=None):
-        """Draw means, bounds and the p-value.
+        """Draw lifts or means, bounds, decisions and the p-value.
 
         Parameters
         ----------
@@ -134,18 +164,27 @@ class BestArmDisplay:
         if ax is None:
             _, ax = plt.subplots()
         n_arms = self.means.shape[1]
-        for i in range(n_arms):
+        names = self.names or ["control", *(f"arm {i}" for i in range(1, n_arms))]
+        shown = self.means - self.means[:, :1] if self.lifts else self.means
+        for i in range(1 if self.lifts else 0, n_arms):
             color = "k" if i == 0 else f"C{(i - 1) % 10}"
-            name = "control" if i == 0 else f"arm {i}"
-            ax.plot(self.times, self.means[:, i], color=color, label=name)
+            ax.plot(self.times, shown[:, i], color=color, label=names[i])
             ax.fill_between(
                 self.times, self.lower[:, i], self.upper[:, i], color=color, alpha=0.15
             )
+            if self.lifts and self.adopted_at[i]:
+                ax.axvline(
+                    self.adopted_at[i], color=color, linestyle="--", linewidth=1,
+                    label=f"{names[i]} may be adopted",
+                )  # fmt: skip
         last = slice(len(self.times) // 10, None)
-        low, high = np.nanmin(self.lower[last]), np.nanmax(self.upper[last])
-        ax.set_ylim(low, high)
+        bounds = np.r_[self.lower[last].ravel(), self.upper[last].ravel()]
+        if np.isfinite(bounds).any():
+            ax.set_ylim(np.nanmin(bounds), np.nanmax(bounds))
+        if self.lifts:
+            ax.axhline(0.0, color="k", linewidth=0.8)
         ax.set_xlabel("rewards")
-        ax.set_ylabel("mean reward")
+        ax.set_ylabel("lift over the control" if self.lifts else "mean reward")
         p_ax = ax.twinx()
         p_ax.plot(
             self.times, self.log_p_values / np.log(10.0), color="0.4", linestyle=":"
@@ -211,7 +250,7 @@ class OnlineFDRDisplay:
 
         Parameters
         ----------
-        procedure : LORD, LORDPrime, LORDPlusPlus or AlphaSpending
+        procedure : online procedure of p-values
             Started afresh, on a clone.
         p_values : array-like of shape (n_tests,)
             P-values in their order.
@@ -251,9 +290,11 @@ class OnlineFDRDisplay:
             The display.
         """
         history = study.history_
-        # Started afresh: decisions are all that wealth depends on.
-        procedure = clone(study._procedure_)
-        wealth = [procedure.update(entry["rejected"]).wealth_ for entry in history]
+        wealth = [entry.get("wealth") for entry in history]
+        if None in wealth:
+            # Of version 0.1. Decisions are all that wealth depends on.
+            procedure = clone(study._procedure_)
+            wealth = [procedure.update(entry["rejected"]).wealth_ for entry in history]
         display = cls(
             levels=np.array([entry["level"] for entry in history]),
             p_values=np.array([entry["p_value"] for entry in history]),

@@ -147,7 +147,7 @@ def _check_arms(means, counts=None):
     return means, counts
 
 
-def _check_epsilon(epsilon):
+def check_epsilon(epsilon):
     if not is_number(epsilon) or not 0.0 <= epsilon < np.inf:
         raise ValueError(f"epsilon must be a number, 0 or more; got {epsilon!r}.")
     return float(epsilon)
@@ -191,7 +191,7 @@ def always_valid_pvalue(means, counts, *, sigma, epsilon=0.0):
     0.028503
     """
     means, counts = _check_arms(means, counts)
-    sigma, epsilon = check_sigma(sigma), _check_epsilon(epsilon)
+    sigma, epsilon = check_sigma(sigma), check_epsilon(epsilon)
     found = 0.0
     if counts[0] < 1.0:
         return 1.0
@@ -236,7 +236,7 @@ def sample_complexity_bound(means, delta, *, sigma, epsilon=0.0):
     1129.0
     """
     means = _check_arms(means)
-    sigma, epsilon = check_sigma(sigma), _check_epsilon(epsilon)
+    sigma, epsilon = check_sigma(sigma), check_epsilon(epsilon)
     delta = float(_check_delta(delta))
     K = len(means) - 1
 

@@ -11,8 +11,9 @@ with f(tau) = gamma(j - tau), and f^(8) is positive: gamma(x) is proportional to
 (log x / x) exp(-sqrt(log x)); the second factor is completely monotone for x > 1 (the
 root of a Bernstein function is one, and the exponential of minus one is completely
 monotone), the derivatives of the first alternate in sign up to order 8 where
-log x > 1 + 1/2 + ... + 1/8, that is for x >= 16, and so do those of the product. The
-sum of the groups is therefore never above the exact one.
+log x > 1 + 1/2 + ... + 1/8, that is for x >= 16, and so do those of the product; and
+powers x^-1.6 are completely monotone. The sum of the groups is therefore never above
+the exact one.
 
 A group's width is at most a quarter of its least age. The product is then at most
 (age / 8)^8 / 64 on average, which makes the error at most some 1e-8 of the group's part
@@ -27,7 +28,7 @@ from skbounds._core import sequential as _core
 
 # Least age of what is grouped; where the derivatives alternate, with room.
 _LEAST_AGE = 64
-# Rejections that are kept one by one at most.
+# Positions that are kept one by one at most.
 _MOST_RECENT = 128
 # Points of a group, and its largest width in units of its least age.
 N_POINTS, _LARGEST_WIDTH = 4, 0.25
@@ -48,6 +49,8 @@ def gauss_quadrature(points, weights):
     if len(points) <= N_POINTS:
         return points, weights
     center, width = points.mean(), np.ptp(points)
+    if width == 0.0:
+        return points[:1], np.array([weights.sum()])
     x = (points - center) / width
     total = weights.sum()
     v, before = np.sqrt(weights / total), np.zeros(len(x))
@@ -71,44 +74,71 @@ def gauss_quadrature(points, weights):
     return center + width * nodes, total * vectors[0] ** 2
 
 
-class RejectionHistory:
+class _Recent:
+    """Positions of rejections one by one, and how many there are at each."""
+
+    def __init__(self, recent=(), groups=(), counts=None):
+        self.recent = [int(tau) for tau in recent]
+        self.counts = [1.0] * len(self.recent) if counts is None else list(counts)
+        self.groups = [dict(group) for group in groups]
+        self._pack()
+
+    def _append(self, tau):
+        if self.recent and self.recent[-1] == tau:
+            self.counts[-1] += 1.0
+        else:
+            self.recent.append(int(tau))
+            self.counts.append(1.0)
+
+    def _pack(self):
+        self._recent = np.array(self.recent, dtype=np.int64)
+        self._counts = np.array(self.counts, dtype=np.float64)
+
+    def state(self):
+        """Return what is to be written down."""
+        return {
+            "recent": list(self.recent),
+            "counts": list(self.counts),
+            "groups": [dict(group) for group in self.groups],
+        }
+
+
+class RejectionHistory(_Recent):
     """Past rejections, grouped.
+
+    Positions are numbers of tests, or of those tests that count; they do not decrease.
 
     Attributes
     ----------
     recent : list of int
+    counts : list of float
     groups : list of dict
         ``"first"`` and ``"last"`` rejection, ``"points"`` and ``"weights"``; the oldest
         first.
     """
 
-    def __init__(self, recent=(), groups=()):
-        self.recent = [int(tau) for tau in recent]
-        self.groups = [dict(group) for group in groups]
-        self._pack()
-
     def _pack(self):
-        self._recent = np.array(self.recent, dtype=np.int64)
+        super()._pack()
         points = [point for group in self.groups for point in group["points"]]
         weights = [weight for group in self.groups for weight in group["weights"]]
         self._points = np.array(points, dtype=np.float64)
         self._weights = np.array(weights, dtype=np.float64)
 
     def add(self, tau):
-        """Add a rejection at test tau."""
-        self.recent.append(int(tau))
+        """Add a rejection at position tau."""
+        self._append(int(tau))
         if len(self.recent) > _MOST_RECENT:
             self._group(int(tau))
         self._pack()
 
     def _group(self, now):
         """Make groups of what is old, and merge old groups."""
-        old = [tau for tau in self.recent if now - tau >= _LEAST_AGE]
-        self.recent = self.recent[len(old) :]
-        for tau in old:
+        n_old = sum(now - tau >= _LEAST_AGE for tau in self.recent)
+        for tau, count in zip(self.recent[:n_old], self.counts[:n_old], strict=True):
             self.groups.append(
-                {"first": tau, "last": tau, "points": [float(tau)], "weights": [1.0]}
+                {"first": tau, "last": tau, "points": [float(tau)], "weights": [count]}
             )
+        self.recent, self.counts = self.recent[n_old:], self.counts[n_old:]
         merged = []
         for group in self.groups:
             while merged and _fit_together(merged[-1], group, now):
@@ -120,27 +150,29 @@ class RejectionHistory:
         """Return the sum of gamma over the ages of all rejections at test `now`."""
         table = gamma.table(now)
         total = _core.sum_of_gamma(
-            now, self._recent, self._points, self._weights, table, gamma.scale
-        )
+            now, self._recent, self._counts, self._points, self._weights, table,
+            gamma.scale, gamma.power,
+        )  # fmt: skip
         return float(total * (1.0 - _ROUNDING))
 
 
-class ExactHistory:
+class ExactHistory(_Recent):
     """Past rejections one by one, for sequences of which no formula is known."""
 
-    def __init__(self, recent=(), groups=()):
-        self.recent, self.groups = [int(tau) for tau in recent], []
-
     def add(self, tau):
-        """Add a rejection at test tau."""
-        self.recent.append(int(tau))
+        """Add a rejection at position tau."""
+        self._append(int(tau))
+        self._pack()
 
     def sum(self, now, gamma):
         """Return the sum of gamma over the ages of all rejections at test `now`."""
         table = gamma.table(1)
         # Of older ones nothing is left.
-        self.recent = [tau for tau in self.recent if now - tau <= len(table)]
-        return float(table[now - np.array(self.recent, dtype=np.int64) - 1].sum())
+        n_old = sum(now - tau > len(table) for tau in self.recent)
+        if n_old:
+            self.recent, self.counts = self.recent[n_old:], self.counts[n_old:]
+            self._pack()
+        return float(self._counts @ table[now - self._recent - 1])
 
 
 def _fit_together(older, newer, now):

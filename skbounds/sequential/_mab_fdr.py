@@ -9,15 +9,35 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skbounds._base import SkboundsEstimator
-from skbounds.sequential._best_arm import BestArmTest, _is_count
-from skbounds.sequential._online_procedure import OnlineProcedure
-from skbounds.sequential._procedures import LORD, PROCEDURES
+from skbounds.sequential._adaptive import ADDIS, SAFFRON, AlphaInvesting
+from skbounds.sequential._best_arm import BestArmTest
+from skbounds.sequential._lond import ELOND, LOND
+from skbounds.sequential._online_procedure import OnlineProcedure, RunningTest, plain
+from skbounds.sequential._procedures import (
+    LORD,
+    AlphaSpending,
+    LORDPlusPlus,
+    LORDPrime,
+    Uncorrected,
+)
+from skbounds.sequential._settings import is_count
 
+PROCEDURES = {
+    kind.__name__: kind
+    for kind in (
+        LORD, LORDPrime, LORDPlusPlus, AlphaSpending, SAFFRON, ADDIS, AlphaInvesting,
+        LOND, ELOND, Uncorrected,
+    )
+}  # fmt: skip
 # The level of a test that cannot be rejected.
 _NO_LEVEL = 1e-300
 # The level of a test that is nearly always rejected.
 _ALL = 1.0 - 1e-12
 _DEFAULT = 0.05
+# What each experiment may have of its own.
+_OWN = ("epsilon", "rewards", "bounds", "sigma", "max_pulls", "weights")
+_SHARED = ("epsilon", "evidence", "rewards", "bounds", "sigma", "bets", "max_pulls",
+           "sampler")  # fmt: skip
 
 
 class MABFDR(SkboundsEstimator):
@@ -31,44 +51,75 @@ class MABFDR(SkboundsEstimator):
 
     .. versionadded:: 0.1
 
+    .. versionchanged:: 0.2
+       E-processes and `ADDIS` are the default; ``evidence="lil"``, whose default is
+       `LORD`, is version 0.1.
+
     Parameters
     ----------
-    procedure : LORD, LORDPrime, LORDPlusPlus or AlphaSpending, default=None
-        The online procedure, of which a fresh clone is used. None is ``LORD(alpha)``.
+    procedure : online procedure, default=None
+        `ADDIS`, `LORD`, `ELOND` or another one, of which a fresh clone is used. None is
+        ``ADDIS(alpha)`` with e-processes and ``LORD(alpha)`` with "lil".
     alpha : float, default=None
         The false discovery rate that is allowed. None is that of the procedure, or 0.05
         where none is given. With a procedure of another alpha it is an error.
     epsilon : float, default=0.0
         Improvement over the control that is asked for.
-    sigma : float
-        Sub-Gaussian scale of the rewards: 1 for unit variance, 1/2 for rewards in
-        [0, 1], (b - a)/2 for [a, b].
+    evidence : {"eprocess", "lil"}, default="eprocess"
+        As of `BestArmTest`.
+    rewards : {"normal", "binary", "bounded"}, default="normal"
+        As of `BestArmTest`.
+    bounds : pair of float, default=(0, 1)
+        As of `BestArmTest`.
+    sigma : float, default=None
+        As of `BestArmTest`; mandatory with "lil".
+    bets : array-like, default=None
+        As of `BestArmTest`.
     max_pulls : int
         Largest number of rewards of an experiment.
-    sampler : {"lucb", "uniform"}, default="lucb"
+    sampler : {"toptwo", "lift", "lucb", "uniform"}, default=None
         As of `BestArmTest`.
+    overlap : bool, default=False
+        Whether several experiments may be open. Levels then are those of tests that go
+        on at the same time, and the mFDR is controlled.
     random_state : int, RandomState instance or None, default=None
         Seed of the experiments' generators.
 
     Attributes
     ----------
     history_ : list of dict
-        For each experiment ``"n_arms"``, ``"level"``, ``"p_value"``,
-        ``"log_p_value"``, ``"recommendation"``, ``"n_pulls"``, ``"is_certified"`` and
-        ``"rejected"``.
+        For each experiment that was finished ``"n_arms"``, ``"level"``, ``"p_value"``,
+        ``"log_p_value"``, ``"recommendation"``, ``"n_pulls"``, ``"is_certified"``,
+        ``"rejected"``, ``"number"`` in the order of beginnings, and
+        ``"fdp_estimate"``, what the procedure estimates the share of false discoveries
+        at by then, and ``"wealth"``, what it has left. With e-processes also
+        ``"evalue"``, the largest adjusted one at the end, and ``"lift_interval"``, the
+        recommended arm's at level alpha (of this experiment by itself).
+    next_level_ : float
+        Level of the next experiment.
+    wealth_ : float
+        Wealth of the procedure.
+    fdp_estimate_ : float
+        Estimate of the share of false discoveries so far.
 
     See Also
     --------
     BestArmTest : One experiment.
-    LORD : The levels.
+    ADDIS, LORD, ELOND : The levels.
 
     Notes
     -----
+    "False discovery" may be read as "the adopted arm is not better than control +
+    epsilon". The FDR is that of the procedure if experiments are independent and do not
+    overlap, and what is started, stopped or skipped depends on earlier experiments
+    through what the procedure is told only. Experiments by e-processes end at a
+    rejection or at `max_pulls`, never because an arm is certified: then ADDIS and
+    SAFFRON see p-values that do not depend on their own levels, but for rejections.
+    `ADDIS` asks for p-values that are uniformly conservative, which those of
+    e-processes were found to be at ties, without a proof; who wants theorems only takes
+    `LORDPlusPlus`. For experiments that overlap in users or share a control: `ELOND`.
     With LORD the mFDR is at most alpha after each experiment (Theorem 4), with
-    LORDPrime the FDR as well (Theorem 5), if experiments do not overlap, if what is
-    started, stopped or skipped depends on earlier experiments through their decisions
-    only, and if experiments are independent. Within an experiment anything may be
-    looked at.
+    LORDPrime the FDR as well (Theorem 5).
 
     References
     ----------
@@ -90,15 +141,21 @@ class MABFDR(SkboundsEstimator):
     """
 
     def __init__(
-        self, procedure=None, *, alpha=None, epsilon=0.0, sigma, max_pulls,
-        sampler="lucb", random_state=None,
+        self, procedure=None, *, alpha=None, epsilon=0.0, evidence="eprocess",
+        rewards="normal", bounds=(0, 1), sigma=None, bets=None, max_pulls, sampler=None,
+        overlap=False, random_state=None,
     ):  # fmt: skip
         self.procedure = procedure
         self.alpha = alpha
         self.epsilon = epsilon
+        self.evidence = evidence
+        self.rewards = rewards
+        self.bounds = bounds
         self.sigma = sigma
+        self.bets = bets
         self.max_pulls = max_pulls
         self.sampler = sampler
+        self.overlap = overlap
         self.random_state = random_state
 
     def _start(self):
@@ -106,8 +163,11 @@ class MABFDR(SkboundsEstimator):
         if hasattr(self, "_procedure_"):
             return
         if self.procedure is None:
-            procedure = LORD(_DEFAULT if self.alpha is None else self.alpha)
-        elif not isinstance(self.procedure, OnlineProcedure):
+            kind = LORD if self.evidence == "lil" else ADDIS
+            procedure = kind(_DEFAULT if self.alpha is None else self.alpha)
+        elif type(self.procedure).__name__ not in PROCEDURES or not isinstance(
+            self.procedure, OnlineProcedure
+        ):
             raise ValueError(
                 f"procedure must be one of {sorted(PROCEDURES)}; got "
                 f"{self.procedure!r}."
@@ -119,26 +179,35 @@ class MABFDR(SkboundsEstimator):
                     f"{self.alpha} is given as well; give the procedure's only."
                 )
             procedure = clone(self.procedure)
+        if isinstance(procedure, ELOND) and self.evidence == "lil":
+            raise ValueError("procedure ELOND needs e-values: evidence='eprocess'.")
         procedure._start()
-        if not _is_count(self.max_pulls) or self.max_pulls < 2:
+        if not is_count(self.max_pulls) or self.max_pulls < 2:
             raise ValueError(
                 f"max_pulls must be an integer, at least 2; got {self.max_pulls!r}."
             )
+        if not isinstance(self.overlap, (bool, np.bool_)):
+            raise ValueError(f"overlap must be True or False; got {self.overlap!r}.")
+        if self.overlap and getattr(procedure, "memory", 1.0) < 1.0:
+            raise ValueError(
+                "overlap=True does not go together with a procedure of memory < 1."
+            )
         self._given_ = self.get_params(deep=False)
         # For its checks.
-        self._make(2, 0.05, 0)
+        self._make(2, 0.05, 0, {})
         self._seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._open_, self._history_ = None, []
+        # {number: (experiment, level)} of those that are open.
+        self._open_, self._history_ = {}, []
         self._procedure_ = procedure
 
-    def _make(self, n_arms, level, seed):
-        given = self._given_
+    def _make(self, n_arms, level, seed, own):
+        given = {name: self._given_[name] for name in _SHARED}
         test = BestArmTest(
-            n_arms, delta=min(max(level, _NO_LEVEL), _ALL), epsilon=given["epsilon"],
-            sigma=given["sigma"], max_pulls=given["max_pulls"],
-            sampler=given["sampler"], random_state=seed,
+            n_arms, delta=min(max(level, _NO_LEVEL), _ALL), random_state=seed,
+            **{**given, **own},
         )  # fmt: skip
-        test._start()
+        lil = self._given_["evidence"] == "lil"
+        test._start(None if lil else "rejected")
         return test
 
     @property
@@ -159,13 +228,22 @@ class MABFDR(SkboundsEstimator):
         self._start()
         return self._procedure_.wealth_
 
-    def begin(self, n_arms):
+    @property
+    def fdp_estimate_(self):
+        """Estimate of the share of false discoveries so far."""
+        self._start()
+        return self._procedure_.fdp_estimate_
+
+    def begin(self, n_arms, **own):
         """Open the next experiment.
 
         Parameters
         ----------
-        n_arms : int
-            Number of its arms, with the control.
+        n_arms : int or list of str
+            Number of its arms, with the control, or their names.
+        **own : dict
+            `epsilon`, `rewards`, `bounds`, `sigma`, `max_pulls` or `weights` of this
+            experiment in place of the study's.
 
         Returns
         -------
@@ -173,18 +251,26 @@ class MABFDR(SkboundsEstimator):
             At the level that the procedure gives.
         """
         self._start()
-        if self._open_ is not None:
+        unknown = sorted(set(own) - set(_OWN))
+        if unknown:
+            raise ValueError(f"an experiment may have its own {_OWN}; got {unknown}.")
+        if "max_pulls" in own and own["max_pulls"] is None:
+            raise ValueError("max_pulls must be an integer, at least 2; got None.")
+        if self._open_ and not self._given_["overlap"]:
             raise ValueError(
-                "an experiment is open; finish it first. Experiments that overlap have "
-                "no guarantee."
+                "an experiment is open; finish it first. With overlap=True experiments "
+                "may overlap, and levels are those of tests that do."
             )
-        seed = np.random.SeedSequence([self._seed_, len(self._history_)])
+        number = self._procedure_.n_tests_ + 1
+        seed = np.random.SeedSequence([self._seed_, number - 1])
         seed = int(seed.generate_state(1)[0] % (2**31 - 1))
-        self._open_ = self._make(n_arms, self._procedure_.next_level_, seed)
-        return self._open_
+        test = self._make(n_arms, self._procedure_.next_level_, seed, own)
+        running = self._procedure_.begin()
+        self._open_[running.number] = test, running.level
+        return test
 
     def finish(self, test):
-        """Decide on the experiment that is open.
+        """Decide on an experiment that is open.
 
         Parameters
         ----------
@@ -194,48 +280,89 @@ class MABFDR(SkboundsEstimator):
         Returns
         -------
         rejected : bool
-            Whether its p-value is at most its level, and its best arm is not the
-            control.
+            Whether its p-value is at most its level (of `ELOND`: its e-value now at
+            least the inverse); with "lil" also whether its best arm is not the control.
         """
         self._start()
-        if self._open_ is None or test is not self._open_:
+        numbers = [n for n, (other, _) in self._open_.items() if other is test]
+        if not numbers:
             raise ValueError("finish takes the experiment that begin has opened.")
-        level = self._procedure_.next_level_
-        best = test.recommendation_
-        rejected = test.rejected(level)
-        self._procedure_.update(rejected)
-        self._history_.append(
-            {
-                "n_arms": int(test.n_arms),
-                "level": float(level),
-                "p_value": test.p_value_,
-                "log_p_value": float(test.log_p_value_),
-                "recommendation": int(best),
-                "n_pulls": test.n_pulls_,
-                "is_certified": test.is_certified_,
-                "rejected": rejected,
-            }
+        number = numbers[0]
+        level = self._open_[number][1]
+        lil = self._given_["evidence"] == "lil"
+        entry = {
+            "n_arms": len(test.counts_),
+            "level": float(level),
+            "p_value": test.p_value_,
+            "log_p_value": float(test.log_p_value_),
+        }
+        if lil:
+            evalue = None
+            rejected = test.rejected(level)
+        else:
+            evalue = float(np.nanmax(test.evalues_))
+            rejected = test.rejected(level)
+            if isinstance(self._procedure_, ELOND):
+                rejected = bool(level > 0.0 and evalue >= 1.0 / level)
+        recommendation = test.recommendation_
+        entry.update(
+            recommendation=recommendation,
+            n_pulls=test.n_pulls_,
+            is_certified=test.is_certified_,
+            rejected=rejected,
+            number=number,
         )
-        self._open_ = None
+        if not lil:
+            entry["evalue"] = evalue
+            entry["lift_interval"] = self._lift(test)
+        value = evalue if isinstance(self._procedure_, ELOND) else test.p_value_
+        self._procedure_.finish(
+            RunningTest(number, level), value, rejected=bool(rejected)
+        )
+        entry["fdp_estimate"] = float(self._procedure_.fdp_estimate_)
+        entry["wealth"] = float(self._procedure_.wealth_)
+        del self._open_[number]
+        self._history_.append(entry)
         return rejected
+
+    def _lift(self, test):
+        """Return the interval of the recommended arm's lift, or None."""
+        arm = test._recommend()
+        if arm == 0:
+            return None
+        alpha = min(self._procedure_.alpha, 0.5)
+        return [float(bound[arm]) for bound in test.lift_intervals(alpha)]
 
     def run(self, experiments):
         """Run experiments to their ends.
 
         Parameters
         ----------
-        experiments : iterable of (n_arms, draw)
-            Numbers of arms, and functions ``draw(arm, size, rng)`` that return rewards.
+        experiments : iterable of (n_arms, draw) or (n_arms, draw, own)
+            Numbers of arms, functions ``draw(arm, size, rng)`` that return rewards, and
+            maybe a dict of what `begin` takes.
 
         Returns
         -------
         self : object
             With its history.
         """
-        for n_arms, draw in experiments:
-            test = self.begin(n_arms)
+        for n_arms, draw, *own in experiments:
+            test = self.begin(n_arms, **(own[0] if own else {}))
             self.finish(test.run(draw))
         return self
+
+    def report(self):
+        """Return what is known by now, as a table.
+
+        Returns
+        -------
+        report : StudyReport
+            Shown as text, or as HTML in a notebook.
+        """
+        from skbounds.sequential._report import StudyReport
+
+        return StudyReport.from_study(self)
 
     def to_dict(self):
         """Return parameters and state, in types that JSON knows.
@@ -250,16 +377,15 @@ class MABFDR(SkboundsEstimator):
         params.pop("procedure")
         if not isinstance(params["random_state"], Integral):
             params["random_state"] = None
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in params.items()
-        }
         return {
-            "params": params,
+            "params": {name: plain(value) for name, value in params.items()},
             "given": self._given_["procedure"] is not None,
             "procedure": self._procedure_.to_dict(),
             "seed": self._seed_,
-            "open": None if self._open_ is None else self._open_.to_dict(),
+            "open": [
+                [number, level, test.to_dict()]
+                for number, (test, level) in self._open_.items()
+            ],
             "history": self.history_,
         }
 
@@ -270,26 +396,44 @@ class MABFDR(SkboundsEstimator):
         Parameters
         ----------
         state : dict
-            Of `to_dict`.
+            Of `to_dict`; those of version 0.1 go on with ``evidence="lil"``.
 
         Returns
         -------
         study : MABFDR
-            Goes on where the other was. An experiment that was open is in ``open_``.
+            Goes on where the other was. Experiments that were open are in ``open_`` or
+            ``open_experiments_``.
         """
         kind = PROCEDURES[state["procedure"]["procedure"]]
         procedure = kind.from_dict(state["procedure"])
         given = clone(procedure) if state["given"] else None
-        found = cls(given, **state["params"])
+        params = dict(state["params"])
+        params.setdefault("evidence", "lil")
+        found = cls(given, **params)
         found._start()
         found._procedure_, found._seed_ = procedure, int(state["seed"])
         found._history_ = [dict(entry) for entry in state["history"]]
-        if state["open"] is not None:
-            found._open_ = BestArmTest.from_dict(state["open"])
+        still_open = state["open"]
+        if still_open is None:
+            still_open = []
+        elif isinstance(still_open, dict):
+            # Of version 0.1, where the procedure learnt of an experiment at its end.
+            running = procedure.begin()
+            still_open = [[running.number, running.level, still_open]]
+        for number, level, test in still_open:
+            found._open_[int(number)] = BestArmTest.from_dict(test), float(level)
         return found
 
     @property
     def open_(self):
-        """The experiment that is open, or None."""
+        """The experiment that is open, or None; of several the one begun last."""
         self._start()
-        return self._open_
+        if not self._open_:
+            return None
+        return self._open_[max(self._open_)][0]
+
+    @property
+    def open_experiments_(self):
+        """All experiments that are open, by number."""
+        self._start()
+        return {number: test for number, (test, _) in self._open_.items()}

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 
 from skbounds._base import SkboundsEstimator
 from skbounds.sequential._functions import is_number
+
+
+class RunningTest(NamedTuple):
+    """A test that has begun, at a level that is fixed.
+
+    .. versionadded:: 0.2
+
+    Attributes
+    ----------
+    number : int
+        Its number, 1 for the first.
+    level : float
+        It is rejected if its p-value is at most that.
+    """
+
+    number: int
+    level: float
 
 
 def plain(value):
@@ -20,8 +38,15 @@ def plain(value):
 class OnlineProcedure(SkboundsEstimator):
     """What the procedures share.
 
-    Subclasses have ``_begin()``, ``_level()`` and ``_record(rejected, level)``.
+    Subclasses have ``_begin()``, ``_level()``, ``_most()`` and
+    ``_record(rejected, level, number, p_value)``, which is called once a decision is
+    known; tests that go on, or are within the lag, are in ``_pending_``.
     """
+
+    # Whether p-values are needed, not decisions alone.
+    _needs_p_value = False
+    # What is tested.
+    _argument = "p_value"
 
     def _check(self):
         """Return the parameters, checked."""
@@ -29,14 +54,13 @@ class OnlineProcedure(SkboundsEstimator):
         if not is_number(alpha) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must be in (0, 1); got {alpha!r}.")
         horizon = getattr(self, "horizon", None)
-        if horizon is not None and (
-            not isinstance(horizon, Integral)
-            or isinstance(horizon, bool)
-            or horizon < 1
-        ):
+        if horizon is not None and not _is_count(horizon, 1):
             raise ValueError(
                 f"horizon must be a positive integer or None; got {horizon!r}."
             )
+        lag = getattr(self, "lag", 0)
+        if not _is_count(lag, 0):
+            raise ValueError(f"lag must be an integer, 0 or more; got {lag!r}.")
 
     def _start(self):
         """Begin, unless that was done."""
@@ -50,14 +74,30 @@ class OnlineProcedure(SkboundsEstimator):
             self._alpha_ = float(self.alpha)
             horizon = getattr(self, "horizon", None)
             self._last_ = np.inf if horizon is None else horizon
+            self._lag_ = int(getattr(self, "lag", 0))
+            # {number: [level, decision or None, p-value]} of tests whose decision is
+            # not known yet, to the levels of others.
+            self._pending_ = {}
             self._begin()
             self._next_ = None
 
     @property
     def n_tests_(self):
-        """Number of tests so far."""
+        """Number of tests that have begun."""
         self._start()
         return self._n_tests_
+
+    @property
+    def n_rejections_(self):
+        """Number of rejections that levels know of."""
+        self._start()
+        return self._n_rejections_
+
+    @property
+    def n_running_(self):
+        """Number of tests that have begun and not ended."""
+        self._start()
+        return sum(decision is None for _, decision, _ in self._pending_.values())
 
     @property
     def next_level_(self):
@@ -71,65 +111,201 @@ class OnlineProcedure(SkboundsEstimator):
             self._next_ = 0.0 if over else min(self._level(), 1.0)
         return self._next_
 
+    def _weighted_level(self, weight):
+        level = self._known_level()
+        if weight == 1.0:
+            return level
+        if not is_number(weight) or not 0.0 <= weight < np.inf:
+            raise ValueError(f"weight must be a number, 0 or more; got {weight!r}.")
+        return max(min(weight * level, self._most(), 1.0), 0.0)
+
     @property
     def wealth_(self):
         """What is left to spend."""
         self._start()
         return self._wealth()
 
-    def test(self, p_value):
+    @property
+    def fdp_estimate_(self):
+        """Estimate of the share of false discoveries among all so far."""
+        self._start()
+        return self._charged() / max(self._n_rejections_, 1)
+
+    def _charged(self):
+        """Return what all tests so far have cost."""
+        return self._spent_
+
+    def _check_value(self, value):
+        """Return what is tested, checked."""
+        if not is_number(value) or not 0.0 <= value <= 1.0:
+            raise ValueError(f"p_value must be in [0, 1]; got {value!r}.")
+        return value
+
+    def _decide(self, value, level):
+        return bool(0.0 < level and value <= level)
+
+    def test(self, p_value, weight=1.0):
         """Test the next hypothesis.
 
         Parameters
         ----------
         p_value : float
             Its p-value.
+        weight : float, default=1.0
+            How much more than usual this test may spend, decided upon without a look at
+            its p-value: its level is so many times as large, as far as the wealth goes,
+            and so is what it costs. With other weights than 1 the mFDR is controlled
+            where the FDR would be.
 
         Returns
         -------
         rejected : bool
             Whether the p-value is at most the level (and the level is not 0).
         """
-        if not is_number(p_value) or not 0.0 <= p_value <= 1.0:
-            raise ValueError(f"p_value must be in [0, 1]; got {p_value!r}.")
-        level = self.next_level_
-        rejected = bool(0.0 < level and p_value <= level)
-        self._update(rejected)
+        p_value = self._check_value(p_value)
+        self._start()
+        level = self._weighted_level(weight)
+        rejected = self._decide(p_value, level)
+        self._update(rejected, level, p_value)
         return rejected
 
-    def update(self, rejected):
+    def update(self, rejected, p_value=None):
         """Say how the next test was decided, at ``next_level_`` by other means.
 
         Parameters
         ----------
         rejected : bool
             Whether its hypothesis was rejected.
+        p_value : float, default=None
+            Its p-value, which SAFFRON and ADDIS need.
 
         Returns
         -------
         self : object
             The procedure.
         """
-        if not isinstance(rejected, (bool, np.bool_)):
-            raise ValueError(f"rejected must be True or False; got {rejected!r}.")
+        rejected, p_value = self._check_decision(rejected, p_value)
         self._start()
-        self._update(bool(rejected))
+        self._update(rejected, self._known_level(), p_value)
         return self
 
-    def _update(self, rejected):
-        level = self._known_level()
+    def _check_decision(self, rejected, p_value):
+        if not isinstance(rejected, (bool, np.bool_)):
+            raise ValueError(f"rejected must be True or False; got {rejected!r}.")
+        if p_value is None and self._needs_p_value:
+            raise ValueError(
+                f"{type(self).__name__} needs p_value as well as rejected: its levels "
+                "depend on which p-values are large."
+            )
+        if p_value is not None and self._argument == "p_value":
+            p_value = self._check_value(p_value)
+        return bool(rejected), p_value
+
+    def begin(self, weight=1.0):
+        """Begin a test, whose p-value may come after others have begun.
+
+        Its level is fixed now, from what is known now: tests that go on count as if
+        they were to find nothing. The false discovery rate that is controlled is then
+        the mFDR (of LOND and ELOND still the FDR).
+
+        Parameters
+        ----------
+        weight : float, default=1.0
+            As of `test`.
+
+        Returns
+        -------
+        running : RunningTest
+            Its number and level, for `finish`.
+        """
+        self._start()
+        level = self._weighted_level(weight)
+        self._check_overlap()
+        self._charge(level)
+        self._pending_[self._n_tests_] = [level, None, None]
+        self._next_ = None
+        self._release()
+        return RunningTest(self._n_tests_, level)
+
+    def finish(self, running, p_value=None, *, rejected=None):
+        """End a test that has begun.
+
+        Parameters
+        ----------
+        running : RunningTest or int
+            What `begin` returned, or its number.
+        p_value : float, default=None
+            The p-value (of ELOND the e-value).
+        rejected : bool, default=None
+            The decision, if it was made by other means; otherwise it is whether the
+            p-value is at most the level.
+
+        Returns
+        -------
+        rejected : bool
+            Whether its hypothesis is rejected.
+        """
+        self._start()
+        number = running.number if isinstance(running, RunningTest) else running
+        entry = self._pending_.get(number) if _is_count(number, 1) else None
+        if entry is None or entry[1] is not None:
+            raise ValueError(f"test {number!r} has not begun, or has ended.")
+        if rejected is None:
+            if p_value is None:
+                raise ValueError(
+                    f"finish needs p_value, or rejected; got neither of test {number}."
+                )
+            p_value = self._check_value(p_value)
+            rejected = self._decide(p_value, entry[0])
+        else:
+            rejected, p_value = self._check_decision(rejected, p_value)
+        entry[1:] = rejected, p_value
+        self._next_ = None
+        self._release()
+        return rejected
+
+    def _check_overlap(self):
+        return None
+
+    def _release(self):
+        """Let levels know of decisions, but not of the last `lag` tests."""
+        if not self._pending_:
+            return
+        latest = self._n_tests_ - self._lag_
+        for number in list(self._pending_):
+            if number > latest:
+                break
+            level, rejected, p_value = self._pending_[number]
+            if rejected is not None:
+                del self._pending_[number]
+                self._n_rejections_ += rejected
+                self._record(rejected, level, number, p_value)
+
+    def _update(self, rejected, level, p_value):
+        if self._pending_ or self._lag_:
+            self._check_overlap()
+            self._charge(level)
+            self._pending_[self._n_tests_] = [level, rejected, p_value]
+            self._release()
+        else:
+            self._charge(level)
+            if rejected:
+                self._n_rejections_ += 1
+            self._record(rejected, level, self._n_tests_, p_value)
+        self._next_ = None
+
+    def _charge(self, level):
         self._n_tests_ += 1
-        if rejected:
-            self._n_rejections_ += 1
+        self._spend(level)
+
+    def _spend(self, cost):
         # Compensated: the wealth is a difference of long sums.
-        term = level - self._lost_
+        term = cost - self._lost_
         total = self._spent_ + term
         self._lost_ = (total - self._spent_) - term
         self._spent_ = total
-        self._record(rejected, level)
-        self._next_ = None
 
-    def fit(self, p_values, y=None):
+    def fit(self, p_values, y=None, *, weights=None):
         """Start afresh, and test many hypotheses in their order.
 
         Parameters
@@ -138,27 +314,33 @@ class OnlineProcedure(SkboundsEstimator):
             Their p-values.
         y : None
             Ignored.
+        weights : array-like of shape (n_tests,), default=None
+            As of `test`.
 
         Returns
         -------
         self : object
             The procedure, with ``rejected_``, ``levels_`` and ``wealth_path_``.
         """
-        p_values = np.asarray(p_values, dtype=np.float64)
-        if p_values.ndim != 1:
-            raise ValueError(
-                f"p_values must be one-dimensional; got shape {p_values.shape}."
-            )
-        if not ((p_values >= 0.0) & (p_values <= 1.0)).all():
-            raise ValueError("p_values must be in [0, 1], without NaN.")
+        values = self._check_values(p_values)
+        if weights is None:
+            weights = [1.0] * len(values)
+        else:
+            weights = np.asarray(weights, dtype=np.float64)
+            if weights.shape != values.shape or not (weights >= 0.0).all():
+                raise ValueError(
+                    "weights must be numbers, 0 or more, one for each test; got "
+                    f"{weights!r}."
+                )
+            weights = weights.tolist()
         self._check()
         self.reset()
         self._start()
         levels, rejected, wealth = [], [], []
-        for p in p_values.tolist():
-            level = self._known_level()
-            decision = 0.0 < level and p <= level
-            self._update(decision)
+        for value, weight in zip(values.tolist(), weights, strict=True):
+            level = self._weighted_level(weight)
+            decision = self._decide(value, level)
+            self._update(decision, level, value)
             levels.append(level)
             rejected.append(decision)
             wealth.append(self._wealth())
@@ -166,6 +348,16 @@ class OnlineProcedure(SkboundsEstimator):
         self.levels_ = np.array(levels, dtype=np.float64)
         self.wealth_path_ = np.array(wealth, dtype=np.float64)
         return self
+
+    def _check_values(self, values):
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 1:
+            raise ValueError(
+                f"{self._argument}s must be one-dimensional; got shape {values.shape}."
+            )
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            raise ValueError("p_values must be in [0, 1], without NaN.")
+        return values
 
     def reset(self):
         """Forget all tests.
@@ -197,6 +389,7 @@ class OnlineProcedure(SkboundsEstimator):
             "n_rejections": self._n_rejections_,
             "spent": self._spent_,
             "lost": self._lost_,
+            "pending": [[n, *entry] for n, entry in self._pending_.items()],
             "state": self._state(),
         }
 
@@ -224,6 +417,8 @@ class OnlineProcedure(SkboundsEstimator):
         found._n_tests_ = int(state["n_tests"])
         found._n_rejections_ = int(state["n_rejections"])
         found._spent_, found._lost_ = float(state["spent"]), float(state["lost"])
+        for number, level, rejected, p_value in state.get("pending", ()):
+            found._pending_[int(number)] = [float(level), rejected, p_value]
         found._restore(state["state"])
         return found
 
@@ -232,3 +427,8 @@ class OnlineProcedure(SkboundsEstimator):
 
     def _restore(self, state):
         return None
+
+
+def _is_count(value, least):
+    is_int = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_int and value >= least

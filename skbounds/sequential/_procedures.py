@@ -11,15 +11,21 @@ from skbounds.sequential._history import ExactHistory, RejectionHistory
 from skbounds.sequential._online_procedure import OnlineProcedure
 from skbounds.sequential._sequences import Gamma
 
+# Levels that are a smaller share than that are taken to be 0.
+_FORGOTTEN = 1e-18
 
-class _LORDFamily(OnlineProcedure):
+
+class LORDFamily(OnlineProcedure):
     """Procedures with a sequence gamma."""
+
+    # Whether gamma must not increase.
+    _decreasing = False
 
     def _gamma(self):
         kind = self.gamma
         if not isinstance(kind, str):
             kind = np.asarray(kind)
-        return Gamma(kind, self.horizon)
+        return Gamma(kind, self.horizon, decreasing=self._decreasing)
 
     def _starting_wealth(self, warn=False):
         w0 = self.w0
@@ -42,7 +48,7 @@ class _LORDFamily(OnlineProcedure):
         return float(w0)
 
 
-class LORD(_LORDFamily):
+class LORD(LORDFamily):
     """Levels based on recent discovery: online control of the mFDR.
 
     Wealth that is spent on tests and earned by rejections: the level of test j is
@@ -61,13 +67,16 @@ class LORD(_LORDFamily):
     w0 : float, default=None
         Wealth at the start, in (0, alpha). None is alpha / 2. Within a thousandth of
         alpha of either end there is a warning.
-    gamma : "log" or array-like, default="log"
-        How wealth is spread over tests: a sequence proportional to
-        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+    gamma : {"log", "power"} or array-like, default="log"
+        How wealth is spread over tests: a sequence of sum 1 that is proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) or to j^-1.6, or numbers of sum at most 1
         (with zeros beyond).
     horizon : int, default=None
         Spread it over so many tests only: more powerful until then; levels are 0
         afterwards.
+    lag : int, default=0
+        Levels do not depend on the last so many decisions: for p-values that may depend
+        on those of so many tests before.
 
     Attributes
     ----------
@@ -83,6 +92,11 @@ class LORD(_LORDFamily):
         After `fit`: the levels.
     wealth_path_ : ndarray of shape (n_tests,)
         After `fit`: the wealth after each test.
+    fdp_estimate_ : float
+        Estimate of the share of false discoveries: the sum of levels over the number of
+        rejections.
+    n_running_ : int
+        Number of tests that have begun and not ended.
 
     See Also
     --------
@@ -113,11 +127,12 @@ class LORD(_LORDFamily):
     0.001678
     """
 
-    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None):
+    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None, lag=0):
         self.alpha = alpha
         self.w0 = w0
         self.gamma = gamma
         self.horizon = horizon
+        self.lag = lag
 
     def _check(self):
         super()._check()
@@ -135,7 +150,10 @@ class LORD(_LORDFamily):
         earned = (self._alpha_ - self._w0_) * self._n_rejections_
         return self._w0_ + earned - self._spent_
 
-    def _record(self, rejected, level):
+    def _most(self):
+        return self._wealth()
+
+    def _record(self, rejected, level, number, p_value):
         if rejected:
             self._tau_, self._wealth_at_tau_ = self._n_tests_, self._wealth()
 
@@ -147,7 +165,7 @@ class LORD(_LORDFamily):
         self._wealth_at_tau_ = float(state["wealth_at_tau"])
 
 
-class LORDPrime(_LORDFamily):
+class LORDPrime(LORDFamily):
     """Levels that start again at each discovery: online control of the FDR.
 
     The level of test j is alpha gamma_{j - tau} with the last rejection tau before j:
@@ -161,13 +179,16 @@ class LORDPrime(_LORDFamily):
     ----------
     alpha : float, default=0.05
         The false discovery rate that is allowed.
-    gamma : "log" or array-like, default="log"
-        How wealth is spread over tests: a sequence proportional to
-        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+    gamma : {"log", "power"} or array-like, default="log"
+        How wealth is spread over tests: a sequence of sum 1 that is proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) or to j^-1.6, or numbers of sum at most 1
         (with zeros beyond).
     horizon : int, default=None
         Spread it over so many tests only: more powerful until then; levels are 0
         afterwards.
+    lag : int, default=0
+        Levels do not depend on the last so many decisions: for p-values that may depend
+        on those of so many tests before.
 
     Attributes
     ----------
@@ -183,6 +204,11 @@ class LORDPrime(_LORDFamily):
         After `fit`: the levels.
     wealth_path_ : ndarray of shape (n_tests,)
         After `fit`: the wealth after each test.
+    fdp_estimate_ : float
+        Estimate of the share of false discoveries: the sum of levels over the number of
+        rejections.
+    n_running_ : int
+        Number of tests that have begun and not ended.
 
     See Also
     --------
@@ -206,10 +232,11 @@ class LORDPrime(_LORDFamily):
     [True, False, True, False]
     """
 
-    def __init__(self, alpha=0.05, *, gamma="log", horizon=None):
+    def __init__(self, alpha=0.05, *, gamma="log", horizon=None, lag=0):
         self.alpha = alpha
         self.gamma = gamma
         self.horizon = horizon
+        self.lag = lag
 
     def _check(self):
         super()._check()
@@ -225,7 +252,10 @@ class LORDPrime(_LORDFamily):
     def _wealth(self):
         return self._alpha_ - (self._spent_ - self._spent_at_tau_)
 
-    def _record(self, rejected, level):
+    def _most(self):
+        return self._wealth()
+
+    def _record(self, rejected, level, number, p_value):
         if rejected:
             self._tau_, self._spent_at_tau_ = self._n_tests_, self._spent_
 
@@ -237,7 +267,7 @@ class LORDPrime(_LORDFamily):
         self._spent_at_tau_ = float(state["spent_at_tau"])
 
 
-class LORDPlusPlus(_LORDFamily):
+class LORDPlusPlus(LORDFamily):
     """Levels that all discoveries add to: online control of the FDR.
 
     The level of test j is
@@ -257,13 +287,22 @@ class LORDPlusPlus(_LORDFamily):
     w0 : float, default=None
         Wealth at the start, in (0, alpha). None is alpha / 2. Within a thousandth of
         alpha of either end there is a warning.
-    gamma : "log" or array-like, default="log"
-        How wealth is spread over tests: a sequence proportional to
-        log(max(j, 2)) / (j exp(sqrt(log(j)))) of sum 1, or numbers of sum at most 1
+    gamma : {"log", "power"} or array-like, default="log"
+        How wealth is spread over tests: a sequence of sum 1 that is proportional to
+        log(max(j, 2)) / (j exp(sqrt(log(j)))) or to j^-1.6, or numbers of sum at most 1
         (with zeros beyond).
     horizon : int, default=None
         Spread it over so many tests only: more powerful until then; levels are 0
         afterwards.
+    lag : int, default=0
+        Levels do not depend on the last so many decisions: for p-values that may depend
+        on those of so many tests before.
+
+    memory : float, default=1.0
+        Below 1 old rejections are forgotten by and by, each at a rate of `memory` per
+        test: for endless streams. Levels do not die out long after the last discovery
+        only because of many before, and what is controlled is the mFDR with weights
+        memory^(t - j) of the decisions j up to any test t.
 
     Attributes
     ----------
@@ -279,6 +318,11 @@ class LORDPlusPlus(_LORDFamily):
         After `fit`: the levels.
     wealth_path_ : ndarray of shape (n_tests,)
         After `fit`: the wealth after each test.
+    fdp_estimate_ : float
+        Estimate of the share of false discoveries: the sum of levels over the number of
+        rejections.
+    n_running_ : int
+        Number of tests that have begun and not ended.
 
     See Also
     --------
@@ -299,55 +343,115 @@ class LORDPlusPlus(_LORDFamily):
     0.001972
     """
 
-    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None):
+    def __init__(
+        self, alpha=0.05, *, w0=None, gamma="log", horizon=None, lag=0, memory=1.0
+    ):
         self.alpha = alpha
         self.w0 = w0
         self.gamma = gamma
         self.horizon = horizon
+        self.lag = lag
+        self.memory = memory
 
     def _check(self):
         super()._check()
         self._starting_wealth()
         self._gamma()
+        if not is_number(self.memory) or not 0.0 < self.memory <= 1.0:
+            raise ValueError(f"memory must be in (0, 1]; got {self.memory!r}.")
+        if self.memory < 1.0 and self.lag:
+            raise ValueError(
+                f"memory={self.memory} is for tests without lag; got lag={self.lag}."
+            )
 
     def _begin(self):
         self._gamma_, self._w0_ = self._gamma(), self._starting_wealth(warn=True)
+        self._memory_ = float(self.memory)
+        # Of the first rejections, and of those a share that is remembered.
+        self._remembered_ = 0.0
+        # What a rejection adds to the levels after it.
+        self._decaying_ = self._gamma_
+        if self._memory_ < 1.0:
+            n = int(np.ceil(np.log(_FORGOTTEN) / np.log(self._memory_)))
+            n = n if self.horizon is None else min(n, self.horizon)
+            table = self._gamma_.table(n)[:n] * self._memory_ ** np.arange(1, n + 1)
+            self._decaying_ = Gamma(table, None)
         # Of an array no derivatives are known.
-        kind = ExactHistory if self._gamma_.scale is None else RejectionHistory
+        kind = ExactHistory if self._decaying_.scale is None else RejectionHistory
         self._first_, self._later_ = 0, kind()
 
     def _level(self):
         j = self._n_tests_ + 1
         level = self._gamma_[j] * self._w0_
         if self._first_:
-            level += (self._alpha_ - self._w0_) * self._gamma_[j - self._first_]
+            if self._memory_ < 1.0:
+                level *= self._memory_ ** (j - self._first_)
+            level += (self._alpha_ - self._w0_) * self._decaying_[j - self._first_]
             if self._n_rejections_ > 1:
-                level += self._alpha_ * self._later_.sum(j, self._gamma_)
+                level += self._alpha_ * self._later_.sum(j, self._decaying_)
         return level
 
     def _wealth(self):
+        if self._memory_ < 1.0:
+            earned = self._alpha_ * self._remembered_ if self._first_ else self._w0_
+            return earned - self._spent_
         earned = self._w0_
         if self._n_rejections_:
             earned += self._alpha_ - self._w0_
             earned += self._alpha_ * (self._n_rejections_ - 1)
         return earned - self._spent_
 
-    def _record(self, rejected, level):
-        if rejected and not self._first_:
+    def _most(self):
+        if self._memory_ < 1.0:
+            earned = self._alpha_ * self._remembered_ if self._first_ else self._w0_
+            # What was spent is worth less by then, and so is what was earned.
+            decay = self._memory_ if self._first_ else 1.0
+            return decay * earned - self._memory_ * self._spent_
+        return self._wealth()
+
+    @property
+    def fdp_estimate_(self):
+        """Estimate of the share of false discoveries among all so far."""
+        if getattr(self, "_memory_", 1.0) < 1.0:
+            return self._spent_ / max(self._remembered_, 1.0)
+        return super().fdp_estimate_
+
+    def _check_overlap(self):
+        if self._memory_ < 1.0 and self._pending_:
+            raise ValueError(
+                f"memory={self._memory_} is for tests that do not overlap; finish the "
+                "one that is running first."
+            )
+
+    def _charge(self, level):
+        if self._memory_ < 1.0:
+            self._spent_ *= self._memory_
+            self._lost_ *= self._memory_
+            self._remembered_ *= self._memory_
+        super()._charge(level)
+
+    def _record(self, rejected, level, number, p_value):
+        if not rejected:
+            return
+        self._remembered_ += 1.0
+        if not self._first_:
             self._first_ = self._n_tests_
-        elif rejected:
+        else:
             self._later_.add(self._n_tests_)
 
     def _state(self):
         return {
             "first": self._first_,
-            "recent": list(self._later_.recent),
-            "groups": [dict(group) for group in self._later_.groups],
+            "remembered": self._remembered_,
+            **self._later_.state(),
         }
 
     def _restore(self, state):
         self._first_ = int(state["first"])
-        self._later_ = type(self._later_)(state["recent"], state["groups"])
+        self._remembered_ = float(state.get("remembered", 0.0))
+        self._later_ = type(self._later_)(
+            state["recent"], state["groups"], state.get("counts")
+        )
 
 
 class AlphaSpending(OnlineProcedure):
@@ -379,6 +483,11 @@ class AlphaSpending(OnlineProcedure):
         After `fit`: the levels.
     wealth_path_ : ndarray of shape (n_tests,)
         After `fit`: the wealth after each test.
+    fdp_estimate_ : float
+        Estimate of the share of false discoveries: the sum of levels over the number of
+        rejections.
+    n_running_ : int
+        Number of tests that have begun and not ended.
 
     See Also
     --------
@@ -403,11 +512,62 @@ class AlphaSpending(OnlineProcedure):
     def _wealth(self):
         return self._alpha_ - self._spent_
 
-    def _record(self, rejected, level):
+    def _most(self):
+        return self._wealth()
+
+    def _record(self, rejected, level, number, p_value):
         return None
 
 
-PROCEDURES = {
-    procedure.__name__: procedure
-    for procedure in (LORD, LORDPrime, LORDPlusPlus, AlphaSpending)
-}
+class Uncorrected(OnlineProcedure):
+    """Every test at level alpha: what is done without a correction.
+
+    To compare with (MAB-IND of the thesis). Of true hypotheses a share alpha is
+    rejected, of which discoveries may be mostly made up.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        The level.
+
+    Attributes
+    ----------
+    next_level_ : float
+        alpha.
+    wealth_ : float
+        Always infinite.
+    n_tests_ : int
+        Number of tests so far.
+    rejected_, levels_, wealth_path_ : ndarray of shape (n_tests,)
+        After `fit`.
+
+    See Also
+    --------
+    ADDIS : Controls the false discovery rate.
+
+    Examples
+    --------
+    >>> from skbounds.sequential import Uncorrected
+    >>> Uncorrected(0.1).next_level_
+    0.1
+    """
+
+    def __init__(self, alpha=0.05):
+        self.alpha = alpha
+
+    def _begin(self):
+        return None
+
+    def _level(self):
+        return self._alpha_
+
+    def _wealth(self):
+        return np.inf
+
+    def _most(self):
+        return 1.0
+
+    def _record(self, rejected, level, number, p_value):
+        return None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 
 import numpy as np
+from scipy.special import zeta
 
 # Sum over j of log(max(j, 2)) / (j exp(sqrt(log(j)))), by Euler-Maclaurin.
 _TOTAL = 12.645107872872
 # Entries kept in a table; later ones are computed one by one.
 _FIRST_SIZE, _LARGEST_TABLE = 1024, 2**22
+# Of the sequence "power", j^-1.6.
+_POWER = 1.6
 _BLOCK = 2**20
 
 
@@ -24,32 +27,40 @@ class Gamma:
 
     Parameters
     ----------
-    kind : "log", array-like
-        "log": the sequence of the thesis with its exact normaliser; an array is taken
-        as it is, with zeros beyond.
+    kind : {"log", "power"} or array-like
+        "log": the sequence of the thesis; "power": j^-1.6; each with its exact
+        normaliser. An array is taken as it is, with zeros beyond.
     horizon : int or None
-        Normalise "log" over so many terms only; later ones are 0.
+        Normalise over so many terms only; later ones are 0.
+    decreasing : bool
+        Whether an array that increases somewhere is an error.
 
     Attributes
     ----------
     scale : float or None
-        Factor of `log_gamma`; None for arrays.
+        Factor of the formula; None for arrays.
+    power : float
+        The exponent of "power", otherwise 0.
     """
 
-    def __init__(self, kind, horizon):
-        self.horizon, self.scale = horizon, None
+    def __init__(self, kind, horizon, *, decreasing=False):
+        self.horizon, self.scale, self.power = horizon, None, 0.0
         if isinstance(kind, str):
-            if kind != "log":
+            if kind not in ("log", "power"):
                 raise ValueError(
-                    f"gamma must be 'log' or an array of numbers; got {kind!r}."
+                    "gamma must be 'log', 'power' or an array of numbers; got "
+                    f"{kind!r}."
                 )
-            total = _TOTAL
+            self.power = _POWER if kind == "power" else 0.0
+            total = zeta(_POWER) if self.power else _TOTAL
             if horizon is not None:
                 total = sum(
-                    log_gamma(np.arange(first, min(first + _BLOCK, horizon + 1))).sum()
+                    self._plain(
+                        np.arange(first, min(first + _BLOCK, horizon + 1))
+                    ).sum()
                     for first in range(1, horizon + 1, _BLOCK)
                 )
-            self.scale = 1.0 / total
+            self.scale = float(1.0 / total)
             self._keep(np.empty(0))
             return
         table = np.array(kind, dtype=np.float64)
@@ -61,7 +72,15 @@ class Gamma:
             )
         if table.sum() > 1.0 + 1e-12:
             raise ValueError(f"gamma must have a sum of at most 1; got {table.sum()}.")
+        if decreasing and (np.diff(table) > 0.0).any():
+            raise ValueError(f"gamma must not increase; got {kind!r}.")
         self._keep(table if horizon is None else table[:horizon])
+
+    def _plain(self, j):
+        """Return the formula without its factor."""
+        if self.power:
+            return np.asarray(j, dtype=np.float64) ** -self.power
+        return log_gamma(j)
 
     def _keep(self, table):
         self._table = table
@@ -79,7 +98,7 @@ class Gamma:
         if self.scale is None or (self.horizon is not None and j > self.horizon):
             return 0.0
         if j > _LARGEST_TABLE:
-            return float(self.scale * log_gamma(j))
+            return float(self.scale * self._plain(j))
         self.table(j)
         return self._quick[j - 1]
 
@@ -91,7 +110,7 @@ class Gamma:
             return self._table
         if len(self._table) < size:
             longer = max(2 * len(self._table), _FIRST_SIZE, size)
-            table = self.scale * log_gamma(np.arange(1, longer + 1))
+            table = self.scale * self._plain(np.arange(1, longer + 1))
             if self.horizon is not None:
                 table[self.horizon :] = 0.0
             self._keep(table)

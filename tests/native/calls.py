@@ -293,6 +293,14 @@ def _sequential(rng):
             **radii,
             **common,
             "log_p": 0.0,
+            "log_p_arms": np.zeros(K - 1),
+        },
+        "watch_arms": {
+            "means": 3 * rng.random(K),
+            "counts": counts.copy(),
+            "changed": np.ones(K, bool),
+            **common,
+            "log_p": np.zeros(K - 1),
         },
         "simulate": {
             "expected": np.array([0.0, 1.0, 2.0, 8.0]),
@@ -308,12 +316,53 @@ def _sequential(rng):
         "sum_of_gamma": {
             "now": 50,
             "recent": np.array([10, 40, 49]),
+            "sizes": np.array([1.0, 2.0, 1.0]),
             "points": np.array([3.0, 5.0]),
             "weights": np.array([1.0, 2.0]),
             "table": rng.random(60),
             "scale": 0.5,
+            "power": 1.6,
         },
+        "log_evalue": {**_pair(), "shift": 0.1},
+        "lift_bound": {**_pair(), "threshold": 3.0},
     }
+
+
+def _pair():
+    bets = 2.0 ** np.arange(-5, 2)
+    k = np.arange(len(bets))
+    return {
+        "rewards": _core.sequential.BINARY,
+        "bets": bets,
+        "weights": 1.0 / (1.0 + (k[:, None] - k) ** 2.0),
+        "scale": 1.0,
+        "arm": np.array([50.0, 30.0, 0.0]),
+        "control": np.array([40.0, 9.0, 0.0]),
+    }
+
+
+def trial_arguments(rewards="NORMAL", n_arms=4, **changes):
+    """Return the arguments of a test by e-processes."""
+    core, K = _core.sequential, n_arms - 1
+    pair = _pair()
+    arguments = {
+        "rewards": getattr(core, rewards),
+        "epsilon": 0.05,
+        "bets": pair["bets"][:-2],
+        "weights": np.ascontiguousarray(pair["weights"][:-2, :-2]),
+        "arm_weights": np.full(K, 1.0 / K),
+        "sigma": np.ones(n_arms) if rewards == "NORMAL" else np.empty(0),
+        "estimated": False,
+        "relative": True,
+        "least_count": 1.0,
+        "counts": np.zeros(n_arms),
+        "sums": np.zeros(n_arms),
+        "spread": np.zeros(n_arms),
+        "log_e": np.zeros(K),
+        "peak": np.zeros(K),
+        "exact": np.ones(K, bool),
+    }
+    return {**arguments, **changes}
 
 
 _TOPICS = {

@@ -28,12 +28,16 @@ def test_an_experiment_over_time():
     rng = np.random.default_rng(0)
     arms = np.tile([0, 1, 2], 50)
     rewards = arms + rng.normal(size=150)
-    display = BestArmDisplay.from_log(arms, rewards, n_arms=3, sigma=1.0)
+    display = BestArmDisplay.from_log(
+        arms, rewards, n_arms=3, evidence="lil", sigma=1.0
+    )
     assert_array_equal(display.times, np.arange(1, 151))
     for time in (3, 40, 150):
         expected = [rewards[:time][arms[:time] == i].mean() for i in range(3)]
         assert_allclose(display.means[time - 1], expected)
-    test = BestArmTest(3, sigma=1.0, max_pulls=1000).observe(arms, rewards)
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=1000).observe(
+        arms, rewards
+    )
     assert_allclose([display.lower[-1], display.upper[-1]], test.confidence_bounds())
     assert (np.diff(display.log_p_values) <= 0.0).all()
     # Arms without rewards have no line.
@@ -65,7 +69,7 @@ def test_a_procedure(rule):
 
 def test_a_study():
     """What the history says, and the wealth after each experiment."""
-    study = MABFDR(LORD(0.1), sigma=1.0, max_pulls=200, random_state=0)
+    study = MABFDR(LORD(0.1), evidence="lil", sigma=1.0, max_pulls=200, random_state=0)
     wealth = []
     for shift in (3.0, 0.0, 3.0, -1.0):
         test = study.begin(3)

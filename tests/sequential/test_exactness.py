@@ -341,7 +341,7 @@ def tape(means, exchanged=False):
     ],
 )  # fmt: skip
 def test_printed_experiments(options, exchanged, arm, counts, p):
-    test = BestArmTest(3, sigma=1.0, max_pulls=1000, **options)
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=1000, **options)
     test.run(tape([0.0, 1.0, 2.5], exchanged))
     assert (test.recommendation_, test.is_certified_) == (arm, True)
     assert_array_equal(test.counts_, counts)
@@ -358,7 +358,7 @@ def test_experiments_step_by_step(n_arms, sampler, epsilon, max_pulls):
     rewards = rng.normal(size=(n_arms, 400)) + rng.uniform(0, 2, size=(n_arms, 1))
     options = {"epsilon": epsilon, "sampler": sampler, "max_pulls": max_pulls}
     expected = ref.best_arm(lambda i, k: rewards[i, k], n_arms, 0.1, 1.0, **options)
-    test = BestArmTest(n_arms, delta=0.1, sigma=1.0, **options)
+    test = BestArmTest(n_arms, delta=0.1, evidence="lil", sigma=1.0, **options)
     seen, path = np.zeros(n_arms, dtype=int), []
     for arms in expected["rounds"]:
         asked = test.ask()
@@ -386,7 +386,7 @@ def test_logged_rewards(epsilon):
     arms = rng.integers(4, size=300)
     rewards = 0.7 * arms + rng.normal(size=300)
     path = ref.log_pvalue_path(arms.tolist(), rewards.tolist(), 4, 1.0, epsilon)
-    test = BestArmTest(4, sigma=1.0, max_pulls=1000, epsilon=epsilon)
+    test = BestArmTest(4, evidence="lil", sigma=1.0, max_pulls=1000, epsilon=epsilon)
     at = 0
     for size in (1, 1, 5, 40, 3, 100, 150):
         test.observe(arms[at : at + size], rewards[at : at + size])
@@ -414,13 +414,22 @@ def test_simulations_are_experiments():
     """Of the same law as BestArmTest."""
     means = [0.0, 0.5, 1.5]
     found = simulate_best_arm_tests(
-        np.tile(means, (400, 1)), max_pulls=3000, delta=0.1, random_state=0
+        np.tile(means, (400, 1)),
+        evidence="lil",
+        max_pulls=3000,
+        delta=0.1,
+        random_state=0,
     )
     rng = np.random.default_rng(1)
     pulls = []
     for _ in range(150):
         test = BestArmTest(
-            3, sigma=1.0, max_pulls=3000, delta=0.1, random_state=int(rng.integers(1e6))
+            3,
+            evidence="lil",
+            sigma=1.0,
+            max_pulls=3000,
+            delta=0.1,
+            random_state=int(rng.integers(1e6)),
         )
         test.run(lambda arm, size, g: means[arm] + g.normal(size=size))
         pulls.append(test.n_pulls_)
@@ -438,7 +447,11 @@ def test_simulations_are_experiments():
 def test_optional_stopping(sampler):
     """Under the null the p-value is ever at most a with probability a at most."""
     found = simulate_best_arm_tests(
-        np.zeros((2000, 4)), max_pulls=2000, sampler=sampler, random_state=0
+        np.zeros((2000, 4)),
+        evidence="lil",
+        max_pulls=2000,
+        sampler=sampler,
+        random_state=0,
     )
     p = np.exp(found["log_p_value"])
     for a in (0.05, 0.1, 0.2):
@@ -481,7 +494,7 @@ def test_false_discoveries_of_bandits(rule):
     means = np.zeros((n_runs * n_tests, 4))
     means[~null.ravel(), 2] = 3.0
     found = simulate_best_arm_tests(
-        means, sigma=1.0, delta=1e-3, max_pulls=300, random_state=0
+        means, evidence="lil", sigma=1.0, delta=1e-3, max_pulls=300, random_state=0
     )
     p = np.exp(found["log_p_value"]).reshape(n_runs, n_tests)
     V, R = np.empty(n_runs), np.empty(n_runs)
@@ -500,7 +513,7 @@ def test_false_discoveries_of_bandits(rule):
 def test_best_arms_are_discovered():
     """In a study with clear winners: most are found, and hardly a null is rejected."""
     rng = np.random.default_rng(0)
-    study = MABFDR(alpha=0.1, sigma=1.0, max_pulls=4000, random_state=0)
+    study = MABFDR(alpha=0.1, evidence="lil", sigma=1.0, max_pulls=4000, random_state=0)
     truth = []
     for _ in range(60):
         means = rng.uniform(0.0, 1.0, size=8)

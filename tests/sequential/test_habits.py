@@ -26,10 +26,19 @@ PROCEDURES = [
     AlphaSpending(0.1),
 ]
 OTHERS = [
-    BestArmTest(4, sigma=1.0, max_pulls=300, random_state=0),
-    BestArmTest(3, sigma=0.5, max_pulls=50, epsilon=0.1, sampler="uniform"),
-    MABFDR(sigma=1.0, max_pulls=300, random_state=0),
-    MABFDR(LORDPrime(0.1), alpha=0.1, sigma=1.0, max_pulls=300, random_state=1),
+    BestArmTest(4, evidence="lil", sigma=1.0, max_pulls=300, random_state=0),
+    BestArmTest(
+        3, evidence="lil", sigma=0.5, max_pulls=50, epsilon=0.1, sampler="uniform"
+    ),
+    MABFDR(evidence="lil", sigma=1.0, max_pulls=300, random_state=0),
+    MABFDR(
+        LORDPrime(0.1),
+        alpha=0.1,
+        evidence="lil",
+        sigma=1.0,
+        max_pulls=300,
+        random_state=1,
+    ),
 ]
 names = lambda item: type(item).__name__
 
@@ -86,7 +95,9 @@ def test_state_of_procedures_survives(item, way):
 @pytest.mark.parametrize("options", [{}, {"epsilon": 0.3}, {"sampler": "uniform"}])
 def test_state_of_experiments_survives(way, options):
     """Between any two rounds, asked or not."""
-    make = lambda: BestArmTest(4, sigma=1.0, max_pulls=200, random_state=3, **options)
+    make = lambda: BestArmTest(
+        4, evidence="lil", sigma=1.0, max_pulls=200, random_state=3, **options
+    )
     whole, other = make().run(draw), make()
     for turn in range(10_000):
         if other.done_:

@@ -95,16 +95,16 @@ def test_levels_past_the_horizon(rule):
     ],
 )
 def test_parameters_of_experiments(options, message):
-    good = {"n_arms": 4, "sigma": 1.0, "max_pulls": 100}
+    good = {"n_arms": 4, "evidence": "lil", "sigma": 1.0, "max_pulls": 100}
     with pytest.raises(ValueError, match=message):
         BestArmTest(**{**good, **options}).ask()
 
 
 def test_sigma_is_no_guess():
-    with pytest.raises(TypeError, match="sigma"):
-        BestArmTest(4, max_pulls=100)
-    with pytest.raises(TypeError, match="sigma"):
-        MABFDR(max_pulls=100)
+    with pytest.raises(ValueError, match="sigma"):
+        BestArmTest(4, evidence="lil", max_pulls=100).ask()
+    with pytest.raises(ValueError, match="sigma"):
+        MABFDR(evidence="lil", max_pulls=100).begin(4)
     with pytest.raises(TypeError, match="sigma"):
         lil_radius(10, 0.1)
 
@@ -113,19 +113,19 @@ def test_sigma_is_no_guess():
 def test_scales_whose_squares_are_no_numbers(sigma):
     """p-values of 0 came of them."""
     for make in (
-        lambda: BestArmTest(4, sigma=sigma, max_pulls=100).ask(),
+        lambda: BestArmTest(4, evidence="lil", sigma=sigma, max_pulls=100).ask(),
         lambda: lil_radius(10, 0.1, sigma=sigma),
     ):
         with pytest.raises(ValueError, match="sigma, the sub-Gaussian scale"):
             make()
-    test = BestArmTest(2, sigma=1e-140, max_pulls=100, random_state=0)
+    test = BestArmTest(2, evidence="lil", sigma=1e-140, max_pulls=100, random_state=0)
     test.run(lambda arm, size, rng: 1e-140 * rng.normal(size=size))
     assert 0.0 < test.p_value_ <= 1.0
 
 
 def test_one_alpha_of_a_study():
     """A procedure has its own; another one is an error, also the default's number."""
-    options = {"sigma": 1.0, "max_pulls": 100}
+    options = {"evidence": "lil", "sigma": 1.0, "max_pulls": 100}
     with pytest.raises(ValueError, match=r"procedure has alpha=0\.2, and alpha=0\.05"):
         _ = MABFDR(LORD(0.2), alpha=0.05, **options).next_level_
     plain = MABFDR(LORD(0.2), **options)
@@ -135,7 +135,7 @@ def test_one_alpha_of_a_study():
 
 
 def test_rewards_that_nobody_asked_for():
-    test = BestArmTest(3, sigma=0.5, max_pulls=100)
+    test = BestArmTest(3, evidence="lil", sigma=0.5, max_pulls=100)
     before = dump(test)
     with pytest.raises(ValueError, match="asked for"):
         test.tell([0, 1, 2], [0.1, 0.2, 0.3])
@@ -163,7 +163,7 @@ def test_rewards_that_nobody_asked_for():
 
 
 def test_end_of_an_experiment():
-    test = BestArmTest(2, sigma=1.0, max_pulls=10)
+    test = BestArmTest(2, evidence="lil", sigma=1.0, max_pulls=10)
     while not test.done_:
         test.tell(test.ask(), np.zeros(2))
     assert test.n_pulls_ == 10
@@ -176,12 +176,12 @@ def test_end_of_an_experiment():
 
 
 def test_misuse_of_studies():
-    study = MABFDR(alpha=0.1, sigma=1.0, max_pulls=100, random_state=0)
+    study = MABFDR(alpha=0.1, evidence="lil", sigma=1.0, max_pulls=100, random_state=0)
     test = study.begin(3)
     with pytest.raises(ValueError, match="is open"):
         study.begin(3)
     with pytest.raises(ValueError, match="begin has opened"):
-        study.finish(BestArmTest(3, sigma=1.0, max_pulls=100))
+        study.finish(BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=100))
     assert study.history_ == []
     study.finish(test)
     with pytest.raises(ValueError, match="begin has opened"):
@@ -190,14 +190,14 @@ def test_misuse_of_studies():
     with pytest.raises(ValueError, match="max_pulls must be"):
         study.begin(101)
     with pytest.raises(ValueError, match="max_pulls must be"):
-        MABFDR(sigma=1.0, max_pulls=1).begin(2)
+        MABFDR(evidence="lil", sigma=1.0, max_pulls=1).begin(2)
     assert study.open_ is None
     with pytest.raises(ValueError, match="alpha"):
-        MABFDR(LORD(0.2), alpha=0.1, sigma=1.0, max_pulls=100).begin(3)
-    own = MABFDR(LORD(0.2), sigma=1.0, max_pulls=100)
+        MABFDR(LORD(0.2), alpha=0.1, evidence="lil", sigma=1.0, max_pulls=100).begin(3)
+    own = MABFDR(LORD(0.2), evidence="lil", sigma=1.0, max_pulls=100)
     assert own.next_level_ == LORD(0.2).next_level_
     with pytest.raises(ValueError, match="procedure must be"):
-        MABFDR("lord", sigma=1.0, max_pulls=100).begin(3)
+        MABFDR("lord", evidence="lil", sigma=1.0, max_pulls=100).begin(3)
 
 
 def test_states_of_other_classes():
@@ -216,9 +216,14 @@ def test_states_of_other_classes():
         (lambda: always_valid_pvalue([0.0, 1.0], [1], sigma=1.0), "counts"),
         (lambda: always_valid_pvalue([0.0, np.nan], [1, 1], sigma=1.0), "NaN"),
         (lambda: sample_complexity_bound([0.0, 1.0], 0.0, sigma=1.0), "delta"),
-        (lambda: simulate_best_arm_tests([[0, 1]], max_pulls=1), "max_pulls"),
         (
-            lambda: simulate_best_arm_tests([[0, 1]], max_pulls=9, rewards="t"),
+            lambda: simulate_best_arm_tests([[0, 1]], evidence="lil", max_pulls=1),
+            "max_pulls",
+        ),
+        (
+            lambda: simulate_best_arm_tests(
+                [[0, 1]], evidence="lil", max_pulls=9, rewards="t"
+            ),
             "rewards must be",
         ),
     ],
@@ -235,7 +240,7 @@ def test_parameters_after_the_start_change_nothing():
     procedure.set_params(alpha=0.9, gamma=[0.5, 0.5])
     assert dump(procedure) == before
     assert procedure.wealth_ == wealth
-    test = BestArmTest(3, sigma=1.0, max_pulls=100)
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=100)
     test.observe([0, 1, 2], [0.0, 0.0, 0.0])
     test.set_params(n_arms=10**6)
     with pytest.raises(ValueError, match="integers in"):
@@ -259,10 +264,12 @@ def test_nothing_is_learnt_from_nan():
     with pytest.raises(ValueError, match="counts"):
         always_valid_pvalue([0.0, -5.0], [np.inf, 10], sigma=1.0)
     with pytest.raises(ValueError, match="finite"):
-        simulate_best_arm_tests([[np.nan, 1.0]], max_pulls=10)
+        simulate_best_arm_tests([[np.nan, 1.0]], evidence="lil", max_pulls=10)
     with pytest.raises(ValueError, match="Bernoulli"):
-        simulate_best_arm_tests([[2.0, 1.0]], max_pulls=10, rewards="bernoulli")
-    test = BestArmTest(3, sigma=1.0, max_pulls=100)
+        simulate_best_arm_tests(
+            [[2.0, 1.0]], evidence="lil", max_pulls=10, rewards="bernoulli"
+        )
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=100)
     with pytest.raises(ValueError, match="finite"):
         test.observe([0, 0, 1], [-1.7e308, -1.7e308, 0.0])
 
@@ -280,7 +287,9 @@ def test_logs_certify_like_steps():
     arms = np.tile([0, 1, 2], 500)
     rewards = np.where(np.arange(1500) < 300, 1.5 * arms, 0.0)
     rewards = rewards + rng.normal(size=1500)
-    whole, steps = (BestArmTest(3, sigma=1.0, max_pulls=3000) for _ in range(2))
+    whole, steps = (
+        BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=3000) for _ in range(2)
+    )
     whole.observe(arms, rewards)
     for arm, reward in zip(arms, rewards, strict=True):
         steps.observe([arm], [reward])
@@ -293,7 +302,11 @@ def test_logs_certify_like_steps():
 def test_levels_near_one():
     """Are no confidence that is refused."""
     study = MABFDR(
-        LORD(0.9, w0=0.1, gamma=[0.01, 0.99]), sigma=1.0, max_pulls=10, random_state=0
+        LORD(0.9, w0=0.1, gamma=[0.01, 0.99]),
+        evidence="lil",
+        sigma=1.0,
+        max_pulls=10,
+        random_state=0,
     )
     for rejected in [True] * 8 + [False]:
         study._start()
@@ -316,7 +329,7 @@ def test_decisions_of_others_from_the_first_on(rule):
 @pytest.mark.parametrize("level", [None, "0.05", [0.05], np.nan, -0.1, 1.1])
 def test_levels_that_are_none(level):
     """Refused by name."""
-    test = BestArmTest(2, sigma=1.0, max_pulls=10)
+    test = BestArmTest(2, evidence="lil", sigma=1.0, max_pulls=10)
     with pytest.raises(ValueError, match="level must be in"):
         test.rejected(level)
 
@@ -324,7 +337,7 @@ def test_levels_that_are_none(level):
 @pytest.mark.parametrize("rewards", [[0.0, 0.0], [], [np.nan], None])
 def test_draws_that_misbehave(rewards):
     """One finite reward for each that is asked for; nothing is learnt otherwise."""
-    test = BestArmTest(2, sigma=1.0, max_pulls=10, random_state=0)
+    test = BestArmTest(2, evidence="lil", sigma=1.0, max_pulls=10, random_state=0)
     with pytest.raises((ValueError, TypeError)):
         test.run(lambda arm, size, rng: rewards)
     assert_array_equal(test.counts_, [0, 0])
@@ -345,7 +358,7 @@ def test_initial_wealth_near_its_limits(rule, w0, words):
 
 def test_the_control_in_front():
     """No rejection where the control has become the best, however small P was."""
-    test = BestArmTest(2, sigma=1.0, max_pulls=1000, delta=1e-12)
+    test = BestArmTest(2, evidence="lil", sigma=1.0, max_pulls=1000, delta=1e-12)
     test.observe(np.tile([0, 1], 30), np.tile([0.0, 3.0], 30))
     assert test.rejected(0.05)
     before = test.p_value_
@@ -357,7 +370,7 @@ def test_the_control_in_front():
 
 def test_means_of_arms_without_rewards():
     """`means_` and `counts_` of a test under way can be given; other NaN cannot."""
-    test = BestArmTest(3, sigma=1.0, max_pulls=100)
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=100)
     test.observe([0, 2] * 20, [0.0, 3.0] * 20)
     assert np.isnan(test.means_[1])
     p = always_valid_pvalue(test.means_, test.counts_, sigma=1.0)

@@ -1,0 +1,118 @@
+"""Many tests on simulated rewards, compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skbounds._core import sequential as _core
+from skbounds.sequential._best_arm import BestArmTest
+from skbounds.sequential._engines import EvidenceEngine, excess
+from skbounds.sequential._settings import ONE_BY_ONE, check_settings
+
+
+def simulate_best_arm_tests(
+    means, *, delta=0.05, epsilon=0.0, sigma=1.0, max_pulls, evidence="eprocess",
+    sampler=None, until=None, rewards="normal", random_state=None,
+):  # fmt: skip
+    """Run many tests on simulated rewards.
+
+    .. versionadded:: 0.1
+
+    .. versionchanged:: 0.2
+       E-processes are the default; ``evidence="lil"`` is version 0.1.
+
+    Parameters
+    ----------
+    means : array-like of shape (n_runs, n_arms)
+        Expectations of the arms in each run; the first is the control's.
+    delta : float or array-like of shape (n_runs,), default=0.05
+        Probability of certifying a wrong arm.
+    epsilon : float, default=0.0
+        Improvement that is asked for.
+    sigma : float, default=1.0
+        Sub-Gaussian scale, and the standard deviation of normal rewards.
+    max_pulls : int
+        Largest number of rewards of a test.
+    evidence : {"eprocess", "lil"}, default="eprocess"
+        As of `BestArmTest`. Bernoulli rewards are "binary" ones.
+    sampler : {"toptwo", "lift", "lucb", "uniform"}, default=None
+        As of `BestArmTest`; "toptwo" and "lift" with "eprocess" only.
+    until : {"certified", "rejected"}, default=None
+        With "eprocess": what ends a test, beside `max_pulls`: an arm that is certified,
+        or one that may be adopted at level `delta`. None is "rejected" for the sampler
+        "lift", otherwise "certified".
+    rewards : {"normal", "bernoulli"}, default="normal"
+        Law of the rewards.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the rewards.
+
+    Returns
+    -------
+    results : dict of ndarray of shape (n_runs,)
+        ``"certified"``: the certified arm or -1; ``"best"``: the arm of largest mean;
+        ``"n_pulls"``; ``"log_p_value"``.
+
+    See Also
+    --------
+    BestArmTest : One test, on real rewards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbounds.sequential import simulate_best_arm_tests
+    >>> found = simulate_best_arm_tests(
+    ...     np.tile([0.0, 1.0, 2.0], (100, 1)), max_pulls=5000, random_state=0
+    ... )
+    >>> print(np.mean(found["certified"] == 2))
+    1.0
+    """
+    means = np.atleast_2d(np.ascontiguousarray(means, dtype=np.float64))
+    n_runs, n_arms = means.shape
+    if rewards not in ("normal", "bernoulli"):
+        raise ValueError(f"rewards must be 'normal' or 'bernoulli'; got {rewards!r}.")
+    if until not in (None, "certified", "rejected"):
+        raise ValueError(
+            f"until must be 'certified', 'rejected' or None; got {until!r}."
+        )
+    params = BestArmTest(
+        n_arms, epsilon=epsilon, evidence=evidence, sigma=sigma, max_pulls=max_pulls,
+        sampler=sampler,
+    ).get_params(deep=False)  # fmt: skip
+    if evidence == "eprocess" and rewards == "bernoulli":
+        params.update(rewards="binary", sigma=None)
+    settings = check_settings(params, until)
+    if evidence == "lil" and settings.sampler in ONE_BY_ONE:
+        raise ValueError(f"sampler={sampler!r} is for evidence='eprocess' here.")
+    if not np.isfinite(means).all():
+        raise ValueError("means must be finite.")
+    if rewards == "bernoulli" and ((means < 0.0) | (means > 1.0)).any():
+        raise ValueError("means of Bernoulli rewards must be in [0, 1].")
+    delta = np.broadcast_to(np.asarray(delta, dtype=np.float64), n_runs)
+    if not ((delta > 0.0) & (delta < 1.0)).all():
+        raise ValueError("delta must be in (0, 1).")
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_runs)
+    results = {
+        "certified": np.empty(n_runs, dtype=np.int64),
+        "best": np.empty(n_runs, dtype=np.int64),
+        "n_pulls": np.empty(n_runs, dtype=np.int64),
+        "log_p_value": np.empty(n_runs),
+    }
+    sigma, most = float(sigma), min(int(max_pulls), 2**62)
+    for k in range(n_runs):
+        if evidence == "eprocess":
+            engine = EvidenceEngine(replace(settings, delta=float(delta[k])))
+            found = engine.simulate(means[k], sigma, int(seeds[k]))
+        else:
+            found = _core.simulate(
+                means[k], sigma, float(epsilon),
+                excess(np.log(delta[k]) - np.log(2.0 * (n_arms - 1))),
+                excess(np.log(delta[k]) - np.log(2.0)), most,
+                sampler == "uniform", rewards == "bernoulli", int(seeds[k]),
+                np.zeros(n_arms), np.zeros(n_arms),
+            )  # fmt: skip
+        for values, value in zip(results.values(), found, strict=True):
+            values[k] = value
+    return results
