@@ -117,11 +117,11 @@ double sum_of_gamma(index now, Array1<const index> recent, Array1<const double> 
     const auto at = view(recent);
     const auto gamma = view(table);
     same_shape(points, weights, "weights: wrong length");
-    has_length(sizes, at.size, "sizes: wrong length");
     bool good = true;
     for (index k = 0; k < at.size; ++k)
         good &= now - at[k] >= 1 && now - at[k] <= gamma.size;
     require(good, "recent: an age is not in the table");
+    has_length(sizes, at.size, "sizes: wrong length");
     return level->sequential->sum_of_gamma(now, at, view(sizes), view(points),
                                            view(weights), gamma, scale, power);
 }
@@ -145,7 +145,8 @@ index betting_bytes(index n_bets) { return pieces(9, n_bets); }
 
 PairState pair_state(Array1<const double> values, Rewards rewards) {
     has_length(values, 3, "a state has three numbers");
-    const PairState state{values(0), values(1), values(2)};
+    const auto numbers = view(values);
+    const PairState state{numbers[0], numbers[1], numbers[2]};
     require(state.n >= 1.0, "a state: no rewards");
     require(rewards != NORMAL || state.spread > 0.0, "a state: no spread");
     return state;

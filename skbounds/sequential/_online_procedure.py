@@ -78,6 +78,8 @@ class OnlineProcedure(SkboundsEstimator):
             # {number: [level, decision or None, p-value]} of tests whose decision is
             # not known yet, to the levels of others.
             self._pending_ = {}
+            # Whether any test had another weight than 1.
+            self._weighted_ = False
             self._begin()
             self._next_ = None
 
@@ -108,7 +110,11 @@ class OnlineProcedure(SkboundsEstimator):
     def _known_level(self):
         if self._next_ is None:
             over = self._n_tests_ >= self._last_
-            self._next_ = 0.0 if over else min(self._level(), 1.0)
+            level = 0.0 if over else min(self._level(), 1.0)
+            if self._weighted_:
+                # Others may have had what was meant for this test.
+                level = max(min(level, self._most()), 0.0)
+            self._next_ = level
         return self._next_
 
     def _weighted_level(self, weight):
@@ -117,6 +123,7 @@ class OnlineProcedure(SkboundsEstimator):
             return level
         if not is_number(weight) or not 0.0 <= weight < np.inf:
             raise ValueError(f"weight must be a number, 0 or more; got {weight!r}.")
+        self._weighted_ = True
         return max(min(weight * level, self._most(), 1.0), 0.0)
 
     @property
@@ -389,6 +396,7 @@ class OnlineProcedure(SkboundsEstimator):
             "n_rejections": self._n_rejections_,
             "spent": self._spent_,
             "lost": self._lost_,
+            "weighted": self._weighted_,
             "pending": [[n, *entry] for n, entry in self._pending_.items()],
             "state": self._state(),
         }
@@ -417,6 +425,7 @@ class OnlineProcedure(SkboundsEstimator):
         found._n_tests_ = int(state["n_tests"])
         found._n_rejections_ = int(state["n_rejections"])
         found._spent_, found._lost_ = float(state["spent"]), float(state["lost"])
+        found._weighted_ = bool(state.get("weighted", False))
         for number, level, rejected, p_value in state.get("pending", ()):
             found._pending_[int(number)] = [float(level), rejected, p_value]
         found._restore(state["state"])

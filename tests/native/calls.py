@@ -398,7 +398,8 @@ WRITTEN = {
     "failed", "left", "right", "out", "u", "values", "residual", "vertices", "plays",
     "means", "mean", "square", "stamp", "clock", "beta", "v", "beta_seen", "outputs",
     "work", "settings", "change", "bend", "root", "matrix", "accepted", "leverage",
-    "lower", "upper", "arms", "counts", "sums", "solution", "raw",
+    "lower", "upper", "arms", "counts", "sums", "solution", "raw", "log_p",
+    "log_p_arms",
 }  # fmt: skip
 ONLY_READ = {
     ("hmm.subtract_largest", "values"),
@@ -410,7 +411,8 @@ ONLY_READ = {
     ("sequential.radii", "counts"), ("sequential.decide", "means"),
     ("sequential.decide", "lower"), ("sequential.decide", "upper"),
     ("sequential.watch", "means"), ("sequential.watch", "counts"),
-    ("sequential.replay", "arms"),
+    ("sequential.replay", "arms"), ("sequential.watch_arms", "means"),
+    ("sequential.watch_arms", "counts"),
 }  # fmt: skip
 
 

@@ -11,7 +11,13 @@ from common import instances, make_data
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from native.calls import all_calls, call, is_written, stream_arguments
+from native.calls import (
+    all_calls,
+    call,
+    is_written,
+    stream_arguments,
+    trial_arguments,
+)
 from skbounds import (
     BaumWelchHMM,
     BestArmTest,
@@ -371,3 +377,49 @@ def test_one_stream_in_two_threads():
     for each in said:
         assert each is None or "two threads" in each
     assert np.isfinite(stream.coef_).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rewards": 3}, "rewards: unknown"),
+        ({"bets": np.array([0.5, 0.0, 1.0, 1.0, 1.0])}, "bets: out of range"),
+        ({"bets": np.array([0.5])}, "weights: not one"),
+        ({"arm_weights": np.ones(4)}, "alternatives: wrong length"),
+        ({"sigma": np.ones(3)}, "sigma: wrong length"),
+        ({"sigma": np.zeros(4)}, "sigma: not positive"),
+        ({"sums": np.zeros(3)}, "sums, spread: wrong length"),
+        ({"peak": np.zeros(4)}, "alternatives: wrong length"),
+        ({"counts": np.zeros(1)}, "fewer than two arms"),
+    ],
+)
+def test_trials_check_their_state(changes, message):
+    """A state that does not fit together is refused."""
+    with pytest.raises(ValueError, match=message):
+        _core.sequential.Trial(**{**trial_arguments(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("call_it", "message"),
+    [
+        (lambda t: t.replay(np.array([4]), np.zeros(1), True, 3.0, -1), "of range"),
+        (lambda t: t.replay(np.array([-1]), np.zeros(1), True, 3.0, -1), "of range"),
+        (lambda t: t.replay(np.array([1]), np.zeros(2), True, 3.0, -1), "rewards"),
+        (lambda t: t.look(np.zeros(3, bool), 3.0, -1), "changed"),
+        (lambda t: t.choose(2, np.zeros(4), np.zeros(1, int)), "one by one"),
+        (lambda t: t.choose(0, np.zeros(3), np.zeros(1, int)), "outstanding"),
+        (lambda t: t.bandit_round(8.0, 6.0, np.zeros(3, int)), "chosen"),
+        (lambda t: t.bandit_round(8.0, 6.0, np.zeros(4, int)), "without rewards"),
+        (lambda t: t.settle(np.zeros(4)), "adjusted"),
+        (lambda t: t.lifts(0.0, np.zeros(3), np.zeros(3)), "threshold"),
+        (lambda t: t.lifts(3.0, np.zeros(4), np.zeros(3)), "lower"),
+    ],
+)
+def test_calls_of_trials_are_checked(call_it, message):
+    """Before anything is read or written."""
+    arguments = trial_arguments()
+    before = {k: np.copy(v) for k, v in arguments.items()}
+    with pytest.raises(ValueError, match=message):
+        call_it(_core.sequential.Trial(**arguments))
+    for key, value in before.items():
+        assert_array_equal(arguments[key], value)

@@ -17,7 +17,7 @@ from common import instances, make_data
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from native.calls import all_calls, call, stream_arguments
+from native.calls import all_calls, call, stream_arguments, trial_arguments
 from skbounds import _core
 
 PREDICTORS = [each for each in instances() if hasattr(each, "predict")]
@@ -53,6 +53,31 @@ def test_functions_at_every_level(name, seed, at_level):
         at_level(level, lambda: call(name, all_calls(seed)[name]))
         for level in _core.levels()
     ]
+    for result in results[1:]:
+        assert_same(results[0], result)
+
+
+@pytest.mark.parametrize("rewards", ["NORMAL", "BINARY", "BOUNDED"])
+def test_trials_at_every_level(rewards, at_level):
+    """Bit for bit: looks, arms that are chosen, e-values, intervals."""
+
+    def play():
+        arguments = trial_arguments(rewards)
+        rng = np.random.default_rng(0)
+        trial = _core.sequential.Trial(**arguments)
+        chosen, adjusted = np.zeros(5, int), np.zeros(3)
+        lower, upper = np.zeros(3), np.zeros(3)
+        for _ in range(40):
+            trial.choose(0, np.zeros(4), chosen)
+            draws = (rng.random(5) < 0.2 + 0.2 * chosen).astype(float)
+            trial.replay(chosen, draws, False, 3.0, -1)
+        trial.settle(adjusted)
+        trial.lifts(3.0, lower, upper)
+        arrays = [arguments[name] for name in ("counts", "sums", "spread", "peak")]
+        return 0.0, [*arrays, adjusted, lower, upper]
+
+    results = [at_level(level, play) for level in _core.levels()]
+    assert results[0][1][3].max() > 0.0
     for result in results[1:]:
         assert_same(results[0], result)
 
