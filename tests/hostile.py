@@ -39,8 +39,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbounds.fenchel_young.structures import Structure
 from skbounds.sequential import (
+    ADDIS,
+    ELOND,
+    LOND,
     LORD,
     MABFDR,
+    SAFFRON,
+    AlphaInvesting,
     AlphaSpending,
     BestArmTest,
     LORDPlusPlus,
@@ -888,7 +893,14 @@ _FDR = {
     "LORDPrime": LORDPrime,
     "LORDPlusPlus": LORDPlusPlus,
     "AlphaSpending": AlphaSpending,
+    "SAFFRON": SAFFRON,
+    "ADDIS": ADDIS,
+    "AlphaInvesting": AlphaInvesting,
+    "LOND": LOND,
 }
+# What holds for copies of p-values without further ado.
+_OF_COPIES = ("LORD", "LORDPrime", "LORDPlusPlus", "AlphaSpending", "LOND")
+_BANDITS = {"BestArmTest": "eprocess", "BestArmTest, lil": "lil"}
 
 
 def _stream_case(names, situation):
@@ -944,7 +956,7 @@ def _null_stream(name, seeds):
     )
 
 
-@_stream_case(_FDR, "copies")
+@_stream_case(_OF_COPIES, "copies")
 def _copied_stream(name, seeds):
     """No effects, every p-value ten times: levels add up to at most alpha."""
     rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(100)]
@@ -952,6 +964,53 @@ def _copied_stream(name, seeds):
     return _at_most_alpha(
         [_false_share(name, np.repeat(r.uniform(size=30), 10), nulls) for r in rngs]
     )
+
+
+@_stream_case(["SAFFRON", "ADDIS", "AlphaInvesting"], "copies")
+def _copied_stream_with_lag(name, seeds):
+    """No effects, every p-value ten times: a lag of nine is for that."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(100)]
+    false = []
+    for rng in rngs:
+        found = _FDR[name](_ALPHA, lag=9).fit(np.repeat(rng.uniform(size=30), 10))
+        false.append(found.rejected_[::10].sum())
+    # V of different hypotheses: the mFDR is E V / (E R + 1).
+    mean = float(np.mean(false))
+    margin = 3.0 * np.std(false) / np.sqrt(len(false))
+    return Outcome(
+        mean / (mean + 1.0) <= _ALPHA + margin,
+        {"ours": {"false": mean}, "tool": {}},
+        [],
+    )
+
+
+@_stream_case(["ELOND"], "copies")
+def _copied_e_values(name, seeds):
+    """No effects, every e-value ten times: whatever the dependence."""
+    rngs = [np.random.default_rng([seed, i]) for seed in seeds for i in range(100)]
+    return _at_most_alpha(
+        [
+            ELOND(_ALPHA)
+            .fit(np.repeat(0.5 / np.sqrt(r.uniform(size=30)), 10))
+            .rejected_.any()
+            for r in rngs
+        ]
+    )
+
+
+@_stream_case(["ADDIS", "SAFFRON", "LORDPlusPlus"], "odd columns")
+def _conservative_stream(name, seeds):
+    """P-values of nulls that are far from the border."""
+    from scipy.special import ndtr
+
+    shares = []
+    for seed in seeds:
+        for i in range(60):
+            rng = np.random.default_rng([seed, i])
+            is_null = rng.uniform(size=300) < 0.8
+            p_values = ndtr(-rng.normal(np.where(is_null, -2.0, 3.0)))
+            shares.append(_false_share(name, p_values, is_null))
+    return _at_most_alpha(shares)
 
 
 @_stream_case(_FDR, "sorted")
@@ -1012,12 +1071,12 @@ def _broken_stream(name, seeds):
     return _all_hold(outcomes)
 
 
-def _bandit(means, seed, *, scale=1.0, shift=0.0, max_pulls=1500, sigma=0.6):
+def _bandit(name, means, seed, *, scale=1.0, shift=0.0, max_pulls=1500, sigma=0.6):
     """Return a test of arms with uniform noise, run to its end."""
     means = np.asarray(means)
     test = BestArmTest(
-        len(means), delta=_ALPHA, epsilon=0.0, sigma=sigma * scale,
-        max_pulls=max_pulls, random_state=seed,
+        len(means), delta=_ALPHA, epsilon=0.0, evidence=_BANDITS[name],
+        sigma=sigma * scale, max_pulls=max_pulls, random_state=seed,
     )  # fmt: skip
     draw = lambda arm, size, rng: (
         scale * (means[arm] + rng.uniform(-0.5, 0.5, size) + shift)
@@ -1025,30 +1084,30 @@ def _bandit(means, seed, *, scale=1.0, shift=0.0, max_pulls=1500, sigma=0.6):
     return test.run(draw)
 
 
-@_stream_case(["BestArmTest"], "noise")
+@_stream_case(_BANDITS, "noise")
 def _null_bandit(name, seeds):
     """Equal arms: another than the control is certified at most at the level."""
-    tests = [_bandit([0.5] * 4, 1000 * s + i) for s in seeds for i in range(25)]
+    tests = [_bandit(name, [0.5] * 4, 1000 * s + i) for s in seeds for i in range(25)]
     return _at_most_alpha([t.is_certified_ and t.recommendation_ != 0 for t in tests])
 
 
-@_stream_case(["BestArmTest"], "many classes")
+@_stream_case(_BANDITS, "many classes")
 def _bandit_of_many_arms(name, seeds):
     tests = [
-        _bandit([0.5] * 20, 1000 * s + i, max_pulls=2000)
+        _bandit(name, [0.5] * 20, 1000 * s + i, max_pulls=2000)
         for s in seeds
         for i in range(15)
     ]
     return _at_most_alpha([t.is_certified_ and t.recommendation_ != 0 for t in tests])
 
 
-@_stream_case(["BestArmTest"], "units")
+@_stream_case(_BANDITS, "units")
 def _bandit_in_other_units(name, seeds):
     """Rewards and sigma in other units, and shifted: the same test."""
     outcomes = []
     for scale, shift in ((1e-6, 0.0), (1e6, 0.0), (1.0, 1000.0)):
-        plain = _bandit([0.3, 0.35, 0.6], 3)
-        other = _bandit([0.3, 0.35, 0.6], 3, scale=scale, shift=shift)
+        plain = _bandit(name, [0.3, 0.35, 0.6], 3)
+        other = _bandit(name, [0.3, 0.35, 0.6], 3, scale=scale, shift=shift)
         same = plain.recommendation_ == other.recommendation_ and np.array_equal(
             plain.counts_, other.counts_
         )
@@ -1056,27 +1115,32 @@ def _bandit_in_other_units(name, seeds):
     return _all_hold(outcomes)
 
 
-@_stream_case(["BestArmTest"], "clean")
+@_stream_case(_BANDITS, "clean")
 def _bandit_without_noise(name, seeds):
     """Rewards without noise: the best arm, and certified."""
-    test = BestArmTest(3, delta=_ALPHA, sigma=0.5, max_pulls=5000, random_state=0)
+    test = BestArmTest(
+        3, delta=_ALPHA, evidence=_BANDITS[name], sigma=0.5, max_pulls=5000,
+        random_state=0,
+    )  # fmt: skip
     test.run(lambda arm, size, rng: np.full(size, [0.2, 0.8, 0.4][arm]))
     holds = test.is_certified_ and test.recommendation_ == 1
     return Outcome(bool(holds), {"ours": {}, "tool": {}}, [])
 
 
-@_stream_case(["BestArmTest"], "tiny")
+@_stream_case(_BANDITS, "tiny")
 def _bandit_of_few_pulls(name, seeds):
     """Fewer pulls than a decision takes: none is made."""
-    test = _bandit([0.2, 0.8], 0, max_pulls=4)
+    test = _bandit(name, [0.2, 0.8], 0, max_pulls=4)
     holds = test.done_ and not test.is_certified_ and test.counts_.sum() <= 4
     return Outcome(bool(holds), {"ours": {}, "tool": {}}, [])
 
 
-@_stream_case(["BestArmTest"], "sentinel")
+@_stream_case(_BANDITS, "sentinel")
 def _broken_rewards(name, seeds):
     """What is no reward is refused, and nothing has happened."""
-    test = BestArmTest(3, sigma=0.5, max_pulls=50, random_state=0)
+    test = BestArmTest(
+        3, evidence=_BANDITS[name], sigma=0.5, max_pulls=50, random_state=0
+    )
     arms = test.ask()
 
     def attempt(value):
@@ -1090,6 +1154,68 @@ def _broken_rewards(name, seeds):
     )
 
 
+@_stream_case(["BestArmTest"], "rare class")
+def _rare_conversions(name, seeds):
+    """Conversions of .2 %, ten of the arm for one of the control, and the reverse."""
+    found = []
+    for seed in seeds:
+        for i in range(60):
+            rng = np.random.default_rng([seed, i])
+            arms = (rng.random(40_000) < (0.1 if i % 2 else 0.9)).astype(np.int64)
+            sold = (rng.random(40_000) < 0.002).astype(float)
+            test = BestArmTest(2, rewards="binary").observe(arms, sold)
+            found.append(test.p_value_ <= _ALPHA)
+    return _at_most_alpha(found)
+
+
+@_stream_case(["BestArmTest"], "heavy tails")
+def _heavy_rewards(name, seeds):
+    """Rewards of Student's t with 3 degrees of freedom, variances estimated."""
+    found = []
+    for seed in seeds:
+        for i in range(60):
+            rng = np.random.default_rng([seed, i])
+            arms = np.tile([0, 1, 2], 1000)
+            test = BestArmTest(3).observe(arms, rng.standard_t(3, size=3000))
+            found.append(test.p_value_ <= _ALPHA)
+    return _at_most_alpha(found)
+
+
+@_stream_case(["BestArmTest"], "one bad row")
+def _one_large_reward(name, seeds):
+    """One reward of 1e6 where variances are estimated: no arm is adopted for it."""
+    outcomes = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        rewards = rng.normal(size=2000)
+        rewards[1001] = 1e6
+        test = BestArmTest(2).observe(np.tile([0, 1], 1000), rewards)
+        outcomes.append(Outcome(test.p_value_ > _ALPHA, {"ours": {}, "tool": {}}, []))
+    return _all_hold(outcomes)
+
+
+@_stream_case(["BestArmTest"], "copies")
+def _copied_rewards(name, seeds):
+    """Clicks told as normal rewards of unknown variance are refused."""
+    arms, clicks = np.tile([0, 1], 500), np.tile([0.0, 0.0, 0.0, 1.0], 250)
+    test = BestArmTest(2)
+    return _refused(
+        lambda: test.observe(arms, clicks), test.to_dict, "rewards are 0 or 1 only"
+    )
+
+
+@_stream_case(["BestArmTest"], "wide")
+def _hundred_arms(name, seeds):
+    """A better arm among a hundred is found, and no other."""
+    outcomes = []
+    for seed in seeds:
+        test = BestArmTest(100, sigma=1.0, max_pulls=20_000, random_state=seed)
+        test.run(lambda arm, size, rng: rng.normal(1.5 * (arm == 60), 1.0, size))
+        holds = test.is_certified_ and test.adopted(_ALPHA).tolist() == [60]
+        outcomes.append(Outcome(bool(holds), {"ours": {}, "tool": {}}, []))
+    return _all_hold(outcomes)
+
+
 @_stream_case(["MABFDR"], "noise")
 def _null_experiments(name, seeds):
     """Experiments without a better arm: any discovery is false."""
@@ -1098,7 +1224,10 @@ def _null_experiments(name, seeds):
     for seed in seeds:
         for i in range(15):
             study = MABFDR(
-                alpha=_ALPHA, sigma=0.5, max_pulls=500, random_state=1000 * seed + i
+                alpha=_ALPHA,
+                rewards="bounded",
+                max_pulls=500,
+                random_state=1000 * seed + i,
             )
             study.run([(3, draw)] * 8)
             found.append(any(entry["rejected"] for entry in study.history_))

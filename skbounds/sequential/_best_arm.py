@@ -647,13 +647,13 @@ class BestArmTest(SkboundsEstimator):
         n_arms = self._settings_.n_arms
         arms = np.asarray(arms)
         if self._numbers_ and arms.dtype.kind in "UO":
-            unknown = [arm for arm in arms.ravel() if arm not in self._numbers_]
+            unknown = [a for a in arms.ravel().tolist() if a not in self._numbers_]
             if unknown:
                 raise ValueError(
                     f"arms must be among {list(self._numbers_)}; got {unknown}. An arm "
                     "cannot be added to a test under way."
                 )
-            numbers = [self._numbers_[arm] for arm in arms.ravel()]
+            numbers = [self._numbers_[a] for a in arms.ravel().tolist()]
             return np.array(numbers, dtype=np.int64).reshape(arms.shape)
         good = arms.dtype.kind in "iu"
         if arms.size and (not good or arms.min() < 0 or arms.max() >= n_arms):

@@ -53,7 +53,8 @@ def simulate_best_arm_tests(
     -------
     results : dict of ndarray of shape (n_runs,)
         ``"certified"``: the certified arm or -1; ``"best"``: the arm of largest mean;
-        ``"n_pulls"``; ``"log_p_value"``.
+        ``"n_pulls"``; ``"log_p_value"``; with "eprocess" ``"log_evalue"``, the largest
+        adjusted one at the end.
 
     See Also
     --------
@@ -100,11 +101,14 @@ def simulate_best_arm_tests(
         "n_pulls": np.empty(n_runs, dtype=np.int64),
         "log_p_value": np.empty(n_runs),
     }
+    if evidence == "eprocess":
+        results["log_evalue"] = np.empty(n_runs)
     sigma, most = float(sigma), min(int(max_pulls), 2**62)
     for k in range(n_runs):
         if evidence == "eprocess":
             engine = EvidenceEngine(replace(settings, delta=float(delta[k])))
             found = engine.simulate(means[k], sigma, int(seeds[k]))
+            found = (*found, engine.log_evalues()[0].max())
         else:
             found = _core.simulate(
                 means[k], sigma, float(epsilon),

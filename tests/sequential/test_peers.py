@@ -88,3 +88,30 @@ def test_e_values():
     p = stream(0)
     ours = ELOND(ALPHA, gamma=LOG).fit(1.0 / p)
     assert_array_equal(ours.rejected_, LOND(ALPHA, gamma=LOG).fit(p).rejected_)
+
+
+def test_levels_of_e_values():
+    from online_fdr.e_values.sequential import ELond
+
+    theirs, e = ELond(ALPHA), 1.0 / stream(1)
+    ours = ELOND(ALPHA, gamma=LOG).fit(e)
+    assert_array_equal(ours.rejected_, [theirs.test_one(x) for x in e.tolist()])
+
+
+def test_overlapping_tests():
+    """SAFFRON* of the asynchronous paper."""
+    from online_fdr.p_values.async_methods.saffron_async import SaffronAsync
+
+    theirs = SaffronAsync(ALPHA, W0, 0.5)
+    ours = SAFFRON(ALPHA, w0=W0, gamma=POWER)
+    rng, p = np.random.default_rng(0), stream(2)
+    running, n_started = [], 0
+    while n_started < 300 or running:
+        if n_started < 300 and (not running or rng.random() < 0.5):
+            mine, other = ours.begin(), theirs.start_test()
+            assert_allclose(mine.level, other.test_level, rtol=1e-12)
+            running.append((mine, other.test_id, float(p[n_started])))
+            n_started += 1
+        else:
+            mine, name, value = running.pop(int(rng.integers(len(running))))
+            assert ours.finish(mine, value) == theirs.finish_test(name, value)
