@@ -191,6 +191,7 @@ def run_setting(sampler, n_arms, max_pulls, n_runs, n_tests, seed, *, mu=8.0):
     options = {
         "sigma": 1.0 if normal else 0.5,
         "max_pulls": max_pulls,
+        "evidence": "lil",
         "sampler": SAMPLERS[sampler],
         "rewards": "normal" if normal else "bernoulli",
     }
@@ -231,7 +232,7 @@ class Rates:
 
 def run_rates(proportion, n_runs, n_tests):
     """Return {procedure: Rates} of Figure 4.10."""
-    options = {"sigma": 1.0, "max_pulls": 200, "sampler": "lucb"}
+    options = {"sigma": 1.0, "max_pulls": 200, "evidence": "lil", "sampler": "lucb"}
     found = {}
     for name, kind in PROCEDURES.items():
         false, all_, power = [], [], []

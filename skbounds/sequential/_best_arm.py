@@ -161,10 +161,11 @@ class BestArmTest(SkboundsEstimator):
 
     Conversions, by name:
 
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
     >>> test = BestArmTest(["control", "green"], rewards="binary")
-    >>> log = ["control"] * 500 + ["green"] * 500
-    >>> sold = ([1] * 20 + [0] * 480) + ([1] * 60 + [0] * 440)
-    >>> test = test.observe(log, sold)
+    >>> sold = rng.random(1000) < np.tile([0.04, 0.12], 500)
+    >>> test = test.observe(["control", "green"] * 500, sold)
     >>> test.adopted(0.05).tolist()
     ['green']
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from sklearn.base import clone
 
@@ -79,8 +81,8 @@ class BestArmDisplay:
 
     @classmethod
     def from_log(
-        cls, arms, rewards, *, n_arms, delta=0.05, n_times=200, plot=True, ax=None,
-        **params,
+        cls, arms, rewards, *, test=None, n_arms=None, evidence="eprocess", sigma=None,
+        delta=0.05, epsilon=0.0, n_times=200, plot=True, ax=None,
     ):  # fmt: skip
         """Show an experiment from its log.
 
@@ -90,19 +92,24 @@ class BestArmDisplay:
             Numbers or names of arms in the order of time; the control is the first one.
         rewards : array-like of shape (n,)
             Their rewards.
-        n_arms : int or list of str
-            Number of arms, or their names.
+        test : BestArmTest, default=None
+            Of which a fresh clone takes the log, in place of the next five parameters.
+        n_arms : int or list of str, default=None
+            Number of arms, or their names; to be given without `test`.
+        evidence : {"eprocess", "lil"}, default="eprocess"
+            As of `BestArmTest`.
+        sigma : float, default=None
+            Sub-Gaussian scale of the rewards; None: variances are estimated.
         delta : float, default=0.05
             Probability of failure of the bounds; of e-processes at most 1/2.
+        epsilon : float, default=0.0
+            Improvement that is asked for.
         n_times : int, default=200
             Number of times that are shown.
         plot : bool, default=True
             Whether to draw.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
-        **params : dict
-            Further parameters of `BestArmTest`: `evidence`, `rewards`, `sigma`,
-            `epsilon` and so on.
 
         Returns
         -------
@@ -111,10 +118,17 @@ class BestArmDisplay:
         """
         arms, rewards = np.asarray(arms), np.asarray(rewards, dtype=np.float64)
         n = len(arms)
-        if params.get("evidence") == "lil":
-            size = n_arms if isinstance(n_arms, int) else len(n_arms)
-            params.setdefault("max_pulls", max(n, size) + size)
-        test = BestArmTest(n_arms, delta=delta, **params)
+        if test is not None:
+            test, delta = clone(test), test.delta
+        elif n_arms is None:
+            raise ValueError("n_arms must be given, or test.")
+        else:
+            size = n_arms if isinstance(n_arms, Integral) else len(n_arms)
+            most = max(n, size) + size if evidence == "lil" else None
+            test = BestArmTest(
+                n_arms, delta=delta, epsilon=epsilon, evidence=evidence, sigma=sigma,
+                max_pulls=most,
+            )  # fmt: skip
         lifts = test.evidence != "lil"
         times = np.unique(np.round(np.linspace(1, n, min(n, n_times))).astype(int))
         means, lower, upper, log_p = [], [], [], []

@@ -304,7 +304,7 @@ def planned_pulls(
     --------
     >>> from skbounds.sequential import planned_pulls
     >>> planned_pulls(0.02, rewards="binary", base_rate=0.1)
-    5496
+    5473
     """
     check_rewards_kind(rewards)
     level, K = check_level(level), _check_alternatives(n_alternatives)

@@ -16,12 +16,26 @@ class RunningTest(NamedTuple):
 
     .. versionadded:: 0.2
 
-    Attributes
+    Parameters
     ----------
     number : int
         Its number, 1 for the first.
     level : float
         It is rejected if its p-value is at most that.
+
+    See Also
+    --------
+    ADDIS : Whose ``begin`` returns it, and whose ``finish`` takes it.
+
+    Examples
+    --------
+    Two tests at once:
+
+    >>> from skbounds.sequential import ADDIS
+    >>> procedure = ADDIS(0.1)
+    >>> first, second = procedure.begin(), procedure.begin()
+    >>> procedure.finish(second, 1e-4), procedure.finish(first, 0.3)
+    (True, False)
     """
 
     number: int
@@ -171,7 +185,7 @@ class OnlineProcedure(SkboundsEstimator):
         """
         p_value = self._check_value(p_value)
         self._start()
-        level = self._weighted_level(weight)
+        level = self._known_level() if weight == 1.0 else self._weighted_level(weight)
         rejected = self._decide(p_value, level)
         self._update(rejected, level, p_value)
         return rejected

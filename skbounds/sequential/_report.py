@@ -76,7 +76,7 @@ class ExperimentReport(_Report):
 
     .. versionadded:: 0.2
 
-    Attributes
+    Parameters
     ----------
     title : str
         The decision in a sentence.
@@ -94,20 +94,21 @@ class ExperimentReport(_Report):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skbounds.sequential import BestArmTest
+    >>> rng = np.random.default_rng(0)
     >>> test = BestArmTest(["control", "green"], rewards="binary")
-    >>> log = ["control"] * 500 + ["green"] * 500
-    >>> sold = ([1] * 20 + [0] * 480) + ([1] * 60 + [0] * 440)
-    >>> print(test.observe(log, sold).report())
+    >>> sold = rng.random(1000) < np.tile([0.04, 0.12], 500)
+    >>> print(test.observe(["control", "green"] * 500, sold).report())
     green may be adopted
       level: 0.05
       adopted: green
-      its e-value: 302.4
-      p-value: 0.0001456
+      its e-value: 1.633e+05
+      p-value: 5.855e-06
       rewards so far: 1,000
-          arm  rewards  mean  lift from  lift to  e-value    p-value  adopted
-      control      500  0.04                                               no
-        green      500  0.12    0.02498   0.1373    302.4  0.0001456      yes
+        arm  rewards   mean  lift from  lift to    e-value    p-value  adopted
+    control      500  0.024                                                 no
+      green      500   0.11    0.03144   0.1454  1.633e+05  5.855e-06      yes
     """
 
     title: str
@@ -209,7 +210,7 @@ class StudyReport(_Report):
 
     .. versionadded:: 0.2
 
-    Attributes
+    Parameters
     ----------
     title : str
         How many discoveries there are.

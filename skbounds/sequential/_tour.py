@@ -6,7 +6,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from skbounds._tour import Entry, Result, Task, timed_fit
-from skbounds.sequential import LORD, AlphaSpending, LORDPlusPlus, OnlineFDRDisplay
+from skbounds.sequential import (
+    ADDIS,
+    LORD,
+    AlphaSpending,
+    LORDPlusPlus,
+    OnlineFDRDisplay,
+)
 
 # Rows of a table are no hypotheses, so that tests are simulated: three of ten
 # hypotheses are alternatives, with means 3 instead of 0 of a standard normal.
@@ -36,6 +42,7 @@ def _run(task: Task) -> Result:
         task.preprocess,
     )  # fmt: skip
     methods = {
+        "ADDIS": ADDIS(_ALPHA),
         "LORD": LORD(_ALPHA, horizon=_N_TESTS),
         "LORDPlusPlus": LORDPlusPlus(_ALPHA, horizon=_N_TESTS),
         "AlphaSpending": AlphaSpending(_ALPHA),
@@ -62,7 +69,7 @@ def _run(task: Task) -> Result:
         f"{int(alternative.sum())} are alternatives, and the test error is the share "
         f"of false discoveries among all discoveries. On average over streams E V / "
         f"(E R + 1) is at most {_ALPHA} for LORD, E[V / max(R, 1)] is for "
-        "LORDPlusPlus (independent p-values), and the probability of any false "
+        "ADDIS and LORDPlusPlus (independent p-values), and the probability of any false "
         "discovery is for AlphaSpending; of this one stream nothing is promised, and "
         "of p <= alpha nothing at all."
     )
@@ -70,13 +77,13 @@ def _run(task: Task) -> Result:
 
 
 def _plot(task: Task, ax) -> None:
-    OnlineFDRDisplay.from_procedure(LORD(_ALPHA, horizon=_N_TESTS), _stream()[0], ax=ax)
-    ax.set_title(f"LORD on {_N_TESTS} simulated hypotheses")
+    OnlineFDRDisplay.from_procedure(ADDIS(_ALPHA), _stream()[0], ax=ax)
+    ax.set_title(f"ADDIS on {_N_TESTS} simulated hypotheses")
 
 
 ENTRIES = [
     Entry(
-        title="LORD, LORDPlusPlus instead of rejecting p <= alpha",
+        title="ADDIS, LORD, LORDPlusPlus instead of rejecting p <= alpha",
         kind="classification",
         run=_run,
         plot=_plot,
