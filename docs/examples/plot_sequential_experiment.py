@@ -44,10 +44,10 @@ plt.show()
 # %%
 # Both stop once there is evidence that one arm is better than each of the others. The
 # bandit asks for the two arms between which that is undecided, so that those far
-# behind, here the control among them, get few rewards. Dashed lines show from when on an arm
-# may be adopted, being better than the control: that is known before it is known which
-# one is best. The p-value (dotted; the thin line is at 0.05) is small enough to reject;
-# how large the improvement is the intervals say.
+# behind, here the control among them, get few rewards. Dashed lines show from when on
+# an arm may be adopted, being better than the control, which may be known long before
+# it is known which one is best. The p-value (dotted; the thin line is at 0.05) is small
+# enough to reject; how large the improvement is the intervals say.
 #
 # **How many rewards?** Averages over 100 simulated experiments, in which all but the
 # best arm have expectations between 0 and 0.4, and the best has 1.4; beside them the

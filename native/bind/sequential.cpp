@@ -293,7 +293,7 @@ class TrialBinding {
     index n_;
 
     index bytes() const {
-        return betting_bytes(plan_.bets.size) + pieces(10, n_) + pieces(2, 4);
+        return betting_bytes(plan_.bets.size) + pieces(13, n_) + pieces(2, 4);
     }
 };
 

@@ -28,6 +28,11 @@ struct State : PairState {
     double mean() const { return sum / n; }
 };
 
+inline double log_add(double a, double b) {
+    const double most = larger(a, b), least = smaller(a, b);
+    return least == -INFINITE ? most : most + log1p(exp(least - most));
+}
+
 inline double positive_part(double x) { return x > 0.0 ? x : 0.0; }
 
 inline double kullback_leibler(double p, double q) {

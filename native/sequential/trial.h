@@ -1,5 +1,6 @@
 // A test of many arms by e-processes: rewards, looks, the arms to be tried next.
 #pragma once
+#include "../common/sort.h"
 #include "evidence.h"
 #include "mersenne.h"
 
@@ -11,9 +12,12 @@ class Trial {
     Trial(const TrialPlan &plan, const Arms &arms, Memory &memory)
         : plan_(plan), arms_(arms), n_(arms.counts.size),
           evidence_(plan.rewards, plan.bets, plan.weights, memory) {
-        ratios_ = take<double>(memory, n_);
+        sums_ = take<double>(memory, n_);
+        totals_ = take<double>(memory, n_);
         index_ = take<double>(memory, n_);
         taken_ = take<double>(memory, n_);
+        order_ = take<index>(memory, n_);
+        spare_ = take<index>(memory, n_);
     }
 
     void add(index arm, double reward) const {
@@ -45,10 +49,13 @@ class Trial {
     }
 
     // Brings the running maxima up to date after new rewards of the arms that changed.
+    // Before and after, no adjusted e-value is above its running maximum.
     void look(Vec<const bool> changed, const Looks &looks) {
         const index K = n_ - 1;
-        bool any = false;
+        // Whether any evidence has grown, without which no adjusted one has.
+        bool grown = false, any = false;
         for (index i = 0; i < K; ++i) {
+            const double before = looks.log_e[i];
             if (changed[0] || changed[i + 1]) {
                 looks.exact[i] = false;
                 looks.log_e[i] = informed(i + 1, 0) ? bound(i + 1, 0, plan_.epsilon) : 0.0;
@@ -58,14 +65,17 @@ class Trial {
                 settle(i, looks, looks.peak[i]);
                 any = any || looks.log_e[i] > looks.peak[i];
             }
+            grown = grown || looks.log_e[i] > before;
         }
-        if (!any) return;
+        if (!any || !grown) return;
         // With upper bounds of other arms' evidence first.
+        rank(looks);
         bool better = false;
         for (index i = 0; i < K && !better; ++i)
             better = looks.log_e[i] > looks.peak[i] && adjusted(i, looks) > looks.peak[i];
         if (!better) return;
         settle(looks);
+        rank(looks);
         for (index i = 0; i < K; ++i) {
             if (!(looks.log_e[i] > looks.peak[i])) continue;
             looks.peak[i] = larger(looks.peak[i], adjusted(i, looks));
@@ -76,27 +86,45 @@ class Trial {
         for (index i = 0; i < n_ - 1; ++i) settle(i, looks, -INFINITE);
     }
 
-    // log of min over sets S with i of the mean of E over S (closed testing). The set
-    // holds all arms with less evidence than the mean, so that a mean that sinks to a
-    // smaller one by and by arrives at the least.
-    double adjusted(index i, const Looks &looks) const {
+    // Orders the arms by their evidence, and adds it up from the least on.
+    void rank(const Looks &looks) {
         const index K = n_ - 1;
-        const double weight = plan_.arm_weights[i], top = looks.log_e[i];
-        for (index j = 0; j < K; ++j)
-            ratios_[j] = looks.log_e[j] < top ? exp(looks.log_e[j] - top) : 1.0;
-        double least = 1.0;
-        for (;;) {
-            double sum = weight, total = weight;
-            for (index j = 0; j < K; ++j) {
-                if (j == i || !(ratios_[j] < least)) continue;
-                sum += plan_.arm_weights[j] * ratios_[j];
-                total += plan_.arm_weights[j];
-            }
-            const double mean = sum / total;
-            if (!(mean < least)) break;
-            least = mean;
+        argsort(looks.log_e.data, K, order_, spare_);
+        double sum = -INFINITE, total = 0.0;
+        for (index k = 0; k < K; ++k) {
+            const index i = order_[k];
+            sum = log_add(sum, log(plan_.arm_weights[i]) + looks.log_e[i]);
+            total += plan_.arm_weights[i];
+            sums_[k] = sum;
+            totals_[k] = total;
         }
-        return top + log(least);
+    }
+
+    // log of min over sets S with i of the mean of E over S (closed testing). Beside i
+    // the best set has those arms of least evidence that are below the mean so far; i
+    // itself is beyond them. `rank` comes before.
+    double adjusted(index i, const Looks &looks) const {
+        const double weight = plan_.arm_weights[i];
+        const double own = log(weight) + looks.log_e[i];
+        const auto mean = [&](index size) {
+            if (size == 0) return looks.log_e[i];
+            return log_add(own, sums_[size - 1]) - log(weight + totals_[size - 1]);
+        };
+        // Arms with less evidence than i.
+        index low = 0, high = n_ - 1;
+        while (low < high) {
+            const index middle = (low + high) / 2;
+            if (looks.log_e[order_[middle]] < looks.log_e[i]) low = middle + 1;
+            else high = middle;
+        }
+        high = low;
+        low = 0;
+        while (low < high) {
+            const index middle = (low + high) / 2;
+            if (looks.log_e[order_[middle]] < mean(middle)) low = middle + 1;
+            else high = middle;
+        }
+        return smaller(mean(low), looks.log_e[i]);
     }
 
     // The arm that looks best, if the control has epsilon in hand; ties go to the lowest.
@@ -114,11 +142,17 @@ class Trial {
         return best < 0 ? 0 : best;
     }
 
-    // The leader, if evidence against every other arm is at least the threshold.
+    // The leader, if evidence against every other arm is large enough: log(1 / delta), the
+    // threshold, and the logarithm of 1 / weight of an alternative. Then its own adjusted
+    // evidence is at least 1 / delta, and errors of all arms add up to at most delta.
     index certified(double threshold) {
         for (index i = 0; i < n_; ++i)
             if (arms_.counts[i] < plan_.least_count) return GO_ON;
         const index best = leader();
+        double weight = plan_.arm_weights[best > 0 ? best - 1 : 0];
+        for (index i = 0; best == 0 && i < n_ - 1; ++i)
+            weight = smaller(weight, plan_.arm_weights[i]);
+        threshold -= log(weight);
         for (index j = 0; j < n_; ++j) {
             if (j == best) continue;
             if (!informed(best, j) || bound(best, j, shift(best, j)) < threshold)
@@ -174,7 +208,8 @@ class Trial {
     const Arms arms_;
     const index n_;
     Evidence evidence_;
-    double *ratios_, *index_, *taken_;
+    double *sums_, *totals_, *index_, *taken_;
+    index *order_, *spare_;
 
     State state(index i) const {
         return {{arms_.counts[i], arms_.sums[i], spread(i)}};
@@ -313,6 +348,7 @@ void settle_trial(const TrialPlan &plan, const Arms &arms, const Looks &looks,
                   Vec<double> adjusted, Memory memory) {
     Trial trial(plan, arms, memory);
     trial.settle(looks);
+    trial.rank(looks);
     for (index i = 0; i < adjusted.size; ++i) adjusted[i] = trial.adjusted(i, looks);
 }
 

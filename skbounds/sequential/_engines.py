@@ -239,7 +239,7 @@ class EvidenceEngine(Engine):
     def _threshold(self):
         if self.settings.until != "certified":
             return np.inf
-        return np.log((self.settings.n_arms - 1) / self.settings.delta)
+        return -np.log(self.settings.delta)
 
     def tell(self, arms, rewards):
         """Take rewards, look once, and return the certified arm or -1."""

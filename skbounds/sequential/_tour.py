@@ -69,8 +69,8 @@ def _run(task: Task) -> Result:
         f"{int(alternative.sum())} are alternatives, and the test error is the share "
         f"of false discoveries among all discoveries. On average over streams E V / "
         f"(E R + 1) is at most {_ALPHA} for LORD, E[V / max(R, 1)] is for "
-        "ADDIS and LORDPlusPlus (independent p-values), and the probability of any false "
-        "discovery is for AlphaSpending; of this one stream nothing is promised, and "
+        "ADDIS and LORDPlusPlus (independent p-values), and the probability of any "
+        "false discovery is for AlphaSpending; of this stream nothing is promised, and "
         "of p <= alpha nothing at all."
     )
     return Result(rows, guarantee, numbers)
