@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds._base import SkboundsEstimator
-from skbounds.sequential._functions import is_number
+from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._online_procedure import OnlineProcedure, plain
 from skbounds.sequential._sequences import Gamma
 
@@ -68,8 +68,7 @@ class BatchBH(SkboundsEstimator):
             return
         if not is_number(self.alpha) or not 0.0 < self.alpha < 1.0:
             raise ValueError(f"alpha must be in (0, 1); got {self.alpha!r}.")
-        kind = self.gamma if isinstance(self.gamma, str) else np.asarray(self.gamma)
-        self._gamma_ = Gamma(kind, None, decreasing=True)
+        self._gamma_ = Gamma(self.gamma, None, decreasing=True)
         self._given_ = self.get_params(deep=False)
         self._alpha_ = float(self.alpha)
         # Of each batch: level, number of rejections, and what it would be at most with
@@ -101,7 +100,7 @@ class BatchBH(SkboundsEstimator):
         rejected : ndarray of bool of shape (n,)
             The decisions.
         """
-        p_values = np.asarray(p_values, dtype=np.float64)
+        p_values = as_floats(p_values, "p_values", ndim=None)
         if p_values.ndim != 1 or not len(p_values):
             raise ValueError(
                 "p_values must be one-dimensional, at least one; got shape "
@@ -175,6 +174,8 @@ class BatchBH(SkboundsEstimator):
             [float(level), int(n_found), int(most)]
             for level, n_found, most in state["batches"]
         ]
+        if found._batches_:
+            found.level_ = found._batches_[-1][0]
         return found
 
 
@@ -224,17 +225,16 @@ def online_ebh(log_e, alpha=0.05, *, gamma="log"):
     >>> online_ebh(np.log([1e4, 3.0, 80.0, 1e5]), 0.1)
     array([1, 0, 0, 4])
     """
-    log_e = np.asarray(log_e, dtype=np.float64)
+    log_e = as_floats(log_e, "log_e", ndim=None)
     if log_e.ndim != 1 or np.isnan(log_e).any():
         raise ValueError("log_e must be numbers in one dimension, without NaN.")
     if not is_number(alpha) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must be in (0, 1); got {alpha!r}.")
     n = len(log_e)
-    kind = gamma if isinstance(gamma, str) else np.asarray(gamma)
-    table = Gamma(kind, None).table(n)[:n]
-    with np.errstate(divide="ignore"):
-        # Test j is significant if k is at least that.
-        needed = np.exp(np.minimum(-log_e - np.log(alpha) - np.log(table), 700.0))
+    table = Gamma(gamma, None).table(n)[:n]
+    # Test j is significant if k is at least that.
+    needed, some = np.full(n, np.inf), table > 0.0
+    needed[some] = np.exp(np.minimum(-log_e[some] - np.log(alpha * table[some]), 700.0))
     needs = np.maximum(np.ceil(needed), 1.0)
     found, n_by_need = np.zeros(n, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
     sizes = np.arange(n + 1)

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from skbounds._core import sequential as _core
-from skbounds.sequential._functions import check_sigma, is_number
+from skbounds.sequential._functions import as_floats, check_sigma, is_number
 
 REWARDS = {
     "normal": _core.NORMAL,
@@ -20,6 +20,8 @@ _UNITS = {"normal": 1.0, "binary": 1.0, "bounded": 0.75}
 # Of the planned number of rewards: log(K / level) and this, at equal counts.
 _OVERSHOOT = 2.6
 _LARGEST_BET = 1e100
+# Squares of larger ones may overflow.
+LARGEST_REWARD = 1e150
 
 
 def check_rewards_kind(rewards):
@@ -55,7 +57,7 @@ def make_bets(rewards, bets, max_pulls=None):
         if max_pulls is not None:
             first = min(-int(np.ceil(0.5 * np.log2(max_pulls))) - 1, last - 1)
         return _UNITS[rewards] * 2.0 ** np.arange(first, last + 1), True
-    bets = np.array(bets, dtype=np.float64)
+    bets = as_floats(bets, "bets", ndim=None).copy()
     most = 1.0 if rewards == "bounded" else _LARGEST_BET
     good = bets.ndim == 1 and len(bets) and np.isfinite(bets).all()
     if not good or (bets <= 0.0).any() or (bets >= most).any():
@@ -82,7 +84,7 @@ def bet_weights(n_bets):
 
 def _check_state(state, rewards, name):
     """Return (n, S, V), checked; V is 0 where it is not given."""
-    state = np.asarray(state, dtype=np.float64)
+    state = as_floats(state, name, ndim=None)
     size = 3 if rewards == "bounded" else 2
     if state.shape != (size,):
         parts = "(n, S, V)" if size == 3 else "(n, S)"
@@ -94,8 +96,11 @@ def _check_state(state, rewards, name):
     n, total, spread = (*state, 0.0)[:3]
     if not (np.isfinite(n) and n >= 0.0 and (n == 0.0 or n >= 1.0)):
         raise ValueError(f"{name} must have n, a number of rewards; got {n!r}.")
-    if not np.isfinite(total) or not np.isfinite(spread) or spread < 0.0:
-        raise ValueError(f"{name} must be finite, with V not negative; got {state!r}.")
+    if not max(abs(total), n) <= LARGEST_REWARD or not 0.0 <= spread < np.inf:
+        raise ValueError(
+            f"{name} must be finite, of sums up to {LARGEST_REWARD:g}, with V not "
+            f"negative; got {state!r}."
+        )
     if rewards != "normal" and not -1e-9 <= total <= n * (1.0 + 1e-12) + 1e-9:
         raise ValueError(
             f"{name} must be of rewards in [0, 1], with 0 <= S <= n; got {state!r}."
@@ -326,7 +331,9 @@ def planned_pulls(
                 f"base_rate is for rewards='binary' only; got {base_rate!r}."
             )
         variances = 2.0 * check_sigma(sigma) ** 2
-    total = 2.0 * variances * expected_total(K, level) / lift**2
+    total = 2.0 * (variances / lift) * expected_total(K, level) / lift
+    if not total < LARGEST_REWARD:
+        raise ValueError(f"lift must not be that small; got {lift!r}.")
     return max(int(np.ceil(total)), 1)
 
 

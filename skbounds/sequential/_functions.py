@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
 from skbounds._core import sequential as _core
 from skbounds.sequential import _radius
@@ -20,6 +20,43 @@ def is_number(value):
     return isinstance(value, (Real, np.floating, np.integer)) and not isinstance(
         value, (bool, np.bool_)
     )
+
+
+def as_floats(values, name, ndim=1):
+    """Return real numbers as an array of doubles.
+
+    Parameters
+    ----------
+    values : array-like
+    name : str
+        Of the parameter, for the message.
+    ndim : int or None
+        Number of dimensions; None for any.
+    """
+    try:
+        found = np.asarray(values)
+        good = found.dtype.kind in "biuf" or (
+            found.dtype.kind == "O" and all(is_number(v) for v in found.ravel())
+        )
+        found = np.ascontiguousarray(found, np.float64) if good else None
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise ValueError(f"{name} must be real numbers; got {values!r}.")
+    found = found.reshape(np.shape(values))
+    if ndim is not None and found.ndim != ndim:
+        raise ValueError(
+            f"{name} must have {ndim} dimension{'' if ndim == 1 else 's'}; got shape "
+            f"{found.shape}."
+        )
+    return found
+
+
+def draw_seeds(random_state, size=None):
+    """Return one seed, or an array of them."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state.integers(2**31 - 1, size=size)
+    return check_random_state(random_state).randint(2**31 - 1, size=size)
 
 
 def check_sigma(sigma):

@@ -78,27 +78,49 @@ class _Recent:
     """Positions of rejections one by one, and how many there are at each."""
 
     def __init__(self, recent=(), groups=(), counts=None):
-        self.recent = [int(tau) for tau in recent]
-        self.counts = [1.0] * len(self.recent) if counts is None else list(counts)
+        recent = [int(tau) for tau in recent]
+        counts = [1.0] * len(recent) if counts is None else counts
+        size = max(2 * len(recent), 16)
+        # Room for more, and what is in use of it.
+        self._positions = np.zeros(size, dtype=np.int64)
+        self._numbers = np.zeros(size)
+        self._first, self._last = 0, len(recent)
+        self._positions[: len(recent)], self._numbers[: len(recent)] = recent, counts
         self.groups = [dict(group) for group in groups]
-        self._pack()
+
+    @property
+    def recent(self):
+        """Positions that are kept one by one."""
+        return self._positions[self._first : self._last]
+
+    @property
+    def counts(self):
+        """How many rejections there are at each."""
+        return self._numbers[self._first : self._last]
 
     def _append(self, tau):
-        if self.recent and self.recent[-1] == tau:
-            self.counts[-1] += 1.0
-        else:
-            self.recent.append(int(tau))
-            self.counts.append(1.0)
-
-    def _pack(self):
-        self._recent = np.array(self.recent, dtype=np.int64)
-        self._counts = np.array(self.counts, dtype=np.float64)
+        last = self._last
+        if last > self._first and self._positions[last - 1] == tau:
+            self._numbers[last - 1] += 1.0
+            return
+        if last == len(self._positions):
+            recent, counts = self.recent, self.counts
+            size = max(2 * len(recent), 16)
+            self._positions, self._numbers = (
+                np.zeros(size, dtype=np.int64),
+                np.zeros(size),
+            )
+            self._positions[: len(recent)] = recent
+            self._numbers[: len(recent)] = counts
+            self._first, last = 0, len(recent)
+        self._positions[last], self._numbers[last] = tau, 1.0
+        self._last = last + 1
 
     def state(self):
         """Return what is to be written down."""
         return {
-            "recent": list(self.recent),
-            "counts": list(self.counts),
+            "recent": self.recent.tolist(),
+            "counts": self.counts.tolist(),
             "groups": [dict(group) for group in self.groups],
         }
 
@@ -110,15 +132,18 @@ class RejectionHistory(_Recent):
 
     Attributes
     ----------
-    recent : list of int
-    counts : list of float
+    recent : ndarray of int
+    counts : ndarray of float
     groups : list of dict
         ``"first"`` and ``"last"`` rejection, ``"points"`` and ``"weights"``; the oldest
         first.
     """
 
+    def __init__(self, recent=(), groups=(), counts=None):
+        super().__init__(recent, groups, counts)
+        self._pack()
+
     def _pack(self):
-        super()._pack()
         points = [point for group in self.groups for point in group["points"]]
         weights = [weight for group in self.groups for weight in group["weights"]]
         self._points = np.array(points, dtype=np.float64)
@@ -127,18 +152,21 @@ class RejectionHistory(_Recent):
     def add(self, tau):
         """Add a rejection at position tau."""
         self._append(int(tau))
-        if len(self.recent) > _MOST_RECENT:
+        if self._last - self._first > _MOST_RECENT:
             self._group(int(tau))
-        self._pack()
+            self._pack()
 
     def _group(self, now):
         """Make groups of what is old, and merge old groups."""
-        n_old = sum(now - tau >= _LEAST_AGE for tau in self.recent)
-        for tau, count in zip(self.recent[:n_old], self.counts[:n_old], strict=True):
+        n_old = int(np.searchsorted(self.recent, now - _LEAST_AGE, side="right"))
+        old = zip(
+            self.recent[:n_old].tolist(), self.counts[:n_old].tolist(), strict=True
+        )
+        for tau, count in old:
             self.groups.append(
                 {"first": tau, "last": tau, "points": [float(tau)], "weights": [count]}
             )
-        self.recent, self.counts = self.recent[n_old:], self.counts[n_old:]
+        self._first += n_old
         merged = []
         for group in self.groups:
             while merged and _fit_together(merged[-1], group, now):
@@ -150,7 +178,7 @@ class RejectionHistory(_Recent):
         """Return the sum of gamma over the ages of all rejections at test `now`."""
         table = gamma.table(now)
         total = _core.sum_of_gamma(
-            now, self._recent, self._counts, self._points, self._weights, table,
+            now, self.recent, self.counts, self._points, self._weights, table,
             gamma.scale, gamma.power,
         )  # fmt: skip
         return float(total * (1.0 - _ROUNDING))
@@ -162,17 +190,19 @@ class ExactHistory(_Recent):
     def add(self, tau):
         """Add a rejection at position tau."""
         self._append(int(tau))
-        self._pack()
 
     def sum(self, now, gamma):
         """Return the sum of gamma over the ages of all rejections at test `now`."""
         table = gamma.table(1)
+        # Later ones are never before the last position, but may be before this one.
+        recent = self.recent
+        if len(recent):
+            latest = recent[-1] + 1
+            self._first += int(np.searchsorted(recent, latest - len(table)))
+        recent, counts = self.recent, self.counts
         # Of older ones nothing is left.
-        n_old = sum(now - tau > len(table) for tau in self.recent)
-        if n_old:
-            self.recent, self.counts = self.recent[n_old:], self.counts[n_old:]
-            self._pack()
-        return float(self._counts @ table[now - self._recent - 1])
+        first = int(np.searchsorted(recent, now - len(table)))
+        return float(counts[first:] @ table[now - recent[first:] - 1])
 
 
 def _fit_together(older, newer, now):

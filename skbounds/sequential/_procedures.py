@@ -11,8 +11,8 @@ from skbounds.sequential._history import ExactHistory, RejectionHistory
 from skbounds.sequential._online_procedure import OnlineProcedure
 from skbounds.sequential._sequences import Gamma
 
-# Levels that are a smaller share than that are taken to be 0.
-_FORGOTTEN = 1e-18
+# Levels that are a smaller share than that, or of older rejections, are taken to be 0.
+_FORGOTTEN, _LONGEST = 1e-18, 2**20
 
 
 class LORDFamily(OnlineProcedure):
@@ -22,10 +22,7 @@ class LORDFamily(OnlineProcedure):
     _decreasing = False
 
     def _gamma(self):
-        kind = self.gamma
-        if not isinstance(kind, str):
-            kind = np.asarray(kind)
-        return Gamma(kind, self.horizon, decreasing=self._decreasing)
+        return Gamma(self.gamma, self.horizon, decreasing=self._decreasing)
 
     def _starting_wealth(self, warn=False):
         w0 = self.w0
@@ -372,8 +369,9 @@ class LORDPlusPlus(LORDFamily):
         # What a rejection adds to the levels after it.
         self._decaying_ = self._gamma_
         if self._memory_ < 1.0:
-            n = int(np.ceil(np.log(_FORGOTTEN) / np.log(self._memory_)))
-            n = n if self.horizon is None else min(n, self.horizon)
+            n = np.ceil(np.log(_FORGOTTEN) / np.log(self._memory_))
+            most = _LONGEST if self.horizon is None else min(self.horizon, _LONGEST)
+            n = int(min(n, most))
             table = self._gamma_.table(n)[:n] * self._memory_ ** np.arange(1, n + 1)
             self._decaying_ = Gamma(table, None)
         # Of an array no derivatives are known.

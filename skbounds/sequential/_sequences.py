@@ -7,6 +7,8 @@ from array import array
 import numpy as np
 from scipy.special import zeta
 
+from skbounds.sequential._functions import as_floats
+
 # Sum over j of log(max(j, 2)) / (j exp(sqrt(log(j)))), by Euler-Maclaurin.
 _TOTAL = 12.645107872872
 # Entries kept in a table; later ones are computed one by one.
@@ -20,6 +22,12 @@ def log_gamma(j):
     """Return log(max(j, 2)) / (j exp(sqrt(log(j)))), not normalised."""
     j = np.asarray(j, dtype=np.float64)
     return np.log(np.maximum(j, 2.0)) / (j * np.exp(np.sqrt(np.log(j))))
+
+
+def _integral(j):
+    """Return an integral of log(j) / (j exp(sqrt(log(j)))), by u = sqrt(log(j))."""
+    u = np.sqrt(np.log(float(j)))
+    return -2.0 * np.exp(-u) * (u**3 + 3.0 * u**2 + 6.0 * u + 6.0)
 
 
 class Gamma:
@@ -52,18 +60,10 @@ class Gamma:
                     f"{kind!r}."
                 )
             self.power = _POWER if kind == "power" else 0.0
-            total = zeta(_POWER) if self.power else _TOTAL
-            if horizon is not None:
-                total = sum(
-                    self._plain(
-                        np.arange(first, min(first + _BLOCK, horizon + 1))
-                    ).sum()
-                    for first in range(1, horizon + 1, _BLOCK)
-                )
-            self.scale = float(1.0 / total)
+            self.scale = float(1.0 / self._total(horizon))
             self._keep(np.empty(0))
             return
-        table = np.array(kind, dtype=np.float64)
+        table = as_floats(kind, "gamma", ndim=None).copy()
         good = table.ndim == 1 and len(table) and np.isfinite(table).all()
         if not good or (table < 0.0).any():
             raise ValueError(
@@ -75,6 +75,21 @@ class Gamma:
         if decreasing and (np.diff(table) > 0.0).any():
             raise ValueError(f"gamma must not increase; got {kind!r}.")
         self._keep(table if horizon is None else table[:horizon])
+
+    def _total(self, horizon):
+        """Return the sum of the formula up to the horizon."""
+        if self.power:
+            rest = 0.0 if horizon is None else zeta(self.power, horizon + 1.0)
+            return zeta(self.power) - rest
+        if horizon is None:
+            return _TOTAL
+        last = min(horizon, _BLOCK)
+        total = log_gamma(np.arange(1, last + 1)).sum()
+        if horizon > last:
+            # By Euler and Maclaurin; what is left out is far below rounding.
+            total += _integral(horizon) - _integral(last)
+            total += 0.5 * (log_gamma(horizon) - log_gamma(last))
+        return total
 
     def _plain(self, j):
         """Return the formula without its factor."""

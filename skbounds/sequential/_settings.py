@@ -8,7 +8,12 @@ from numbers import Integral
 import numpy as np
 
 from skbounds.sequential._evidence import check_rewards_kind, check_shift, make_bets
-from skbounds.sequential._functions import check_epsilon, check_sigma, is_number
+from skbounds.sequential._functions import (
+    as_floats,
+    check_epsilon,
+    check_sigma,
+    is_number,
+)
 
 SAMPLERS = ("toptwo", "lift", "lucb", "uniform")
 # Arms come one by one, not in rounds.
@@ -17,6 +22,7 @@ _DEFAULT_SAMPLER = {"eprocess": "toptwo", "lil": "lucb"}
 # Rewards of both arms before there is evidence, where their variance is estimated.
 MIN_COUNT = 100
 _WEIGHT_ROUNDING = 1e-9
+_LARGEST_PULLS = 2**62 - 1
 
 
 def is_count(value):
@@ -31,8 +37,8 @@ class Settings:
     Attributes
     ----------
     names : tuple of str or None
-    low, width : float
-        Rewards x are taken as (x - low) / width.
+    low, high : float
+        Rewards x are taken as (x - low) / (high - low).
     sigma : float, ndarray of shape (n_arms,) or None
         A float for "lil", otherwise of "normal" rewards of known scale.
     until : {"certified", "rejected"}
@@ -46,13 +52,18 @@ class Settings:
     evidence: str
     rewards: str
     low: float
-    width: float
+    high: float
     sigma: object
     bets: np.ndarray | None
     weights: np.ndarray | None
     max_pulls: int | None
     sampler: str
     until: str
+
+    @property
+    def width(self):
+        """Range of bounded rewards."""
+        return self.high - self.low
 
     @property
     def is_asymptotic(self):
@@ -101,7 +112,7 @@ def check_settings(params, until=None):
     max_pulls = _check_max_pulls(params["max_pulls"], n_arms, evidence)
     rewards = check_rewards_kind(params["rewards"])
     epsilon = check_epsilon(params["epsilon"])
-    low, width = 0.0, 1.0
+    low, high = 0.0, 1.0
     if evidence == "lil":
         given = {name: params[name] for name in ("bets", "weights")}
         given["rewards"] = None if rewards == "normal" else rewards
@@ -115,8 +126,8 @@ def check_settings(params, until=None):
         bets, weights = None, None
     else:
         if rewards != "normal":
-            low, width = _check_bounds(params["bounds"])
-            epsilon = check_shift(epsilon, rewards, width) / width
+            low, high = _check_bounds(params["bounds"])
+            epsilon = check_shift(epsilon, rewards, high - low) / (high - low)
         sigma = _check_sigmas(params["sigma"], rewards, n_arms)
         bets = params["bets"]
         if bets is not None:
@@ -130,14 +141,14 @@ def check_settings(params, until=None):
     if until is None:
         until = "rejected" if sampler == "lift" and evidence != "lil" else "certified"
     return Settings(
-        n_arms, names, float(delta), epsilon, evidence, rewards, low, width, sigma,
+        n_arms, names, float(delta), epsilon, evidence, rewards, low, high, sigma,
         bets, weights, max_pulls, sampler, until,
     )  # fmt: skip
 
 
 def _check_arms(n_arms):
     """Return the number of arms, and their names or None."""
-    if isinstance(n_arms, (list, tuple, np.ndarray)):
+    if np.ndim(n_arms) == 1 or isinstance(n_arms, (list, tuple)):
         names = tuple(str(name) if isinstance(name, str) else name for name in n_arms)
         good = all(isinstance(name, str) for name in names)
         if not good or len(set(names)) < len(names) or len(names) < 2:
@@ -157,9 +168,9 @@ def _check_arms(n_arms):
 def _check_max_pulls(max_pulls, n_arms, evidence):
     if max_pulls is None and evidence == "eprocess":
         return None
-    if not is_count(max_pulls) or max_pulls < n_arms:
+    if not is_count(max_pulls) or not n_arms <= max_pulls <= _LARGEST_PULLS:
         raise ValueError(
-            f"max_pulls must be an integer, at least n_arms={n_arms}"
+            f"max_pulls must be an integer, at least n_arms={n_arms} and below 2**62"
             + (", or None" if evidence == "eprocess" else "")
             + f"; got {max_pulls!r}."
         )
@@ -175,7 +186,7 @@ def _check_bounds(bounds):
         raise ValueError(
             f"bounds must be two finite numbers, the lower one first; got {bounds!r}."
         )
-    return low, high - low
+    return low, high
 
 
 def _check_sigmas(sigma, rewards, n_arms):
@@ -203,7 +214,7 @@ def _check_sigmas(sigma, rewards, n_arms):
 def _check_weights(weights, n_arms):
     if weights is None:
         return None
-    found = np.array(weights, dtype=np.float64)
+    found = as_floats(weights, "weights", ndim=None)
     if found.shape != (n_arms - 1,):
         raise ValueError(
             f"weights must be one for each of the {n_arms - 1} alternatives; got "
