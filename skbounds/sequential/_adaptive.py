@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
+
 import numpy as np
 
 from skbounds.sequential._functions import is_number
@@ -37,22 +40,26 @@ class _Adaptive(LORDFamily):
         # Tests that count, and how many of them there were at rejections. The first one
         # is by itself, -1 before.
         self._used_, self._first_, self._later_ = 0, -1, kind()
-        # [kappa, position] of rejections while tests before them are pending: whether
-        # those count is not known, and moves the position.
-        self._open_ = []
+        # Of rejections while tests before them are pending: kappa, and the position,
+        # which moves once it is known that those do not count.
+        self._kappas_, self._open_ = array("q"), array("q")
 
     def _level(self):
         now = self._used_ + 1
         level = self._w0_ * self._gamma_[now]
         pay = [self._alpha_ - self._w0_, self._alpha_]
-        n_open = len(self._open_)
+        n_open, start = len(self._open_), 0
         if self._first_ >= 0:
             level += pay[0] * self._gamma_[now - self._first_]
             if self._n_rejections_ > n_open + 1:
                 level += pay[1] * self._later_.sum(now, self._gamma_)
-        for k, (_, position) in enumerate(self._open_):
-            first = k == 0 and self._first_ < 0
-            level += pay[0 if first else 1] * self._gamma_[now - position]
+        elif n_open:
+            level += pay[0] * self._gamma_[now - self._open_[0]]
+            start = 1
+        if n_open > start:
+            ages = now - np.frombuffer(self._open_, dtype=np.int64)[start:]
+            table = self._gamma_.table(int(ages.max()))
+            level += pay[1] * float(table[ages - 1].sum())
         return self._scaled(level)
 
     def _charge(self, level):
@@ -64,19 +71,21 @@ class _Adaptive(LORDFamily):
             self._spend(self._cost(level))
         else:
             self._used_ -= 1
-            for entry in self._open_:
-                if entry[0] >= number:
-                    entry[1] -= 1
+            if self._open_:
+                after = bisect_left(self._kappas_, number)
+                np.frombuffer(self._open_, dtype=np.int64)[after:] -= 1
         if rejected:
-            self._open_.append([self._n_tests_, self._used_])
+            self._kappas_.append(self._n_tests_)
+            self._open_.append(self._used_)
         if self._open_:
             oldest = next(iter(self._pending_), np.inf)
-            while self._open_ and self._open_[0][0] < oldest:
-                position = self._open_.pop(0)[1]
+            n_known = bisect_left(self._kappas_, oldest)
+            for position in self._open_[:n_known]:
                 if self._first_ < 0:
                     self._first_ = position
                 else:
                     self._later_.add(position)
+            del self._kappas_[:n_known], self._open_[:n_known]
 
     def _cost(self, level):
         """Return what a test that counts takes of the wealth."""
@@ -99,13 +108,16 @@ class _Adaptive(LORDFamily):
         return {
             "used": self._used_,
             "first": self._first_,
-            "open": [list(entry) for entry in self._open_],
+            "open": [
+                list(pair) for pair in zip(self._kappas_, self._open_, strict=True)
+            ],
             **self._later_.state(),
         }
 
     def _restore(self, state):
         self._used_, self._first_ = int(state["used"]), int(state["first"])
-        self._open_ = [[int(k), int(position)] for k, position in state["open"]]
+        self._kappas_ = array("q", [int(kappa) for kappa, _ in state["open"]])
+        self._open_ = array("q", [int(position) for _, position in state["open"]])
         self._later_ = type(self._later_)(
             state["recent"], state["groups"], state["counts"]
         )

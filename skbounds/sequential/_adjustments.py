@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbounds.sequential._evidence import LARGEST_REWARD
+
 # Rewards before the covariate's coefficient is estimated; until then it is 0.
 _LEAST = 30
 
@@ -32,7 +34,8 @@ class Covariate:
     def adjust(self, arms, rewards, covariates):
         """Return rewards without what covariates foretell."""
         if self.coef is not None:
-            return rewards - self.coef * covariates
+            with np.errstate(over="ignore"):
+                return rewards - self.coef * covariates
         found = np.empty(len(rewards))
         count, x_mean, z_mean = self.moments
         total = count.sum()
@@ -88,7 +91,13 @@ class Ratio:
         if not z_mean > 0.0:
             return n, 0.0, 0.0
         ratio = y_mean / z_mean
-        spread = max(yy - 2.0 * ratio * yz + ratio**2 * zz, 0.0) / z_mean**2
+        spread = max(yy - 2.0 * ratio * yz + ratio * ratio * zz, 0.0)
+        spread = spread / z_mean / z_mean
+        if not (abs(n * ratio) <= LARGEST_REWARD and spread < np.inf):
+            raise ValueError(
+                f"rewards over denominators must be numbers of at most "
+                f"{LARGEST_REWARD:g}."
+            )
         return n, n * ratio, spread
 
     def state(self):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds._base import SkboundsEstimator
 from skbounds.sequential._functions import as_floats, is_number
-from skbounds.sequential._online_procedure import OnlineProcedure, plain
+from skbounds.sequential._online_procedure import (
+    OnlineProcedure,
+    Started,
+    given_params,
+    plain,
+)
 from skbounds.sequential._sequences import Gamma
 
 
-class BatchBH(SkboundsEstimator):
+class BatchBH(Started):
     """Benjamini and Hochberg's procedure, batch after batch.
 
     Batch s is tested by their procedure at a level that is what earlier batches have
@@ -69,7 +73,7 @@ class BatchBH(SkboundsEstimator):
         if not is_number(self.alpha) or not 0.0 < self.alpha < 1.0:
             raise ValueError(f"alpha must be in (0, 1); got {self.alpha!r}.")
         self._gamma_ = Gamma(self.gamma, None, decreasing=True)
-        self._given_ = self.get_params(deep=False)
+        self._given_ = given_params(self)
         self._alpha_ = float(self.alpha)
         # Of each batch: level, number of rejections, and what it would be at most with
         # one p-value replaced by 0.

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.utils import check_random_state
+import copy
 
-from skbounds._base import SkboundsEstimator, warn_user
+import numpy as np
+
+from skbounds._base import unchanged_on_error, warn_user
 from skbounds.sequential._adjustments import Covariate, Ratio
 from skbounds.sequential._engines import ENGINES
-from skbounds.sequential._evidence import check_level
-from skbounds.sequential._functions import is_number
-from skbounds.sequential._online_procedure import plain
+from skbounds.sequential._evidence import LARGEST_REWARD, check_level
+from skbounds.sequential._functions import as_floats, draw_seeds, is_number
+from skbounds.sequential._online_procedure import Started, differ, given_params, plain
 from skbounds.sequential._settings import ONE_BY_ONE, check_settings, is_count
 
-# Sums of larger ones may overflow.
-_LARGEST_REWARD = 1e150
 # Rewards of which none is 0 or 1 are not what "binary" is for.
 _FIRST_REWARDS = 100
-# So many rewards of 0 and 1 only are no normal ones.
-_ONLY_BINARY = 20
+# So many rewards of two values only are no normal ones.
+_ONLY_TWO = 20
 _GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
-class BestArmTest(SkboundsEstimator):
+class BestArmTest(Started):
     """Find the best of many arms, and test whether it is better than the control.
 
     Arm 0 is the control. `ask` names the arms to be tried next and `tell` takes their
@@ -197,31 +196,36 @@ class BestArmTest(SkboundsEstimator):
     def _start(self, until=None):
         """Begin, unless that was done."""
         if hasattr(self, "_engine_"):
-            if self._settings_.evidence == "eprocess":
-                self._check_unchanged()
-            return
+            changed = differ(self, self._given_)
+            if changed is None:
+                return
+            if self._engine_.counts.any() or self._n_waiting():
+                if self._settings_.evidence == "eprocess":
+                    raise ValueError(
+                        f"{changed} cannot be changed once a test is under way; it was "
+                        f"{self._given_[changed]!r}, got {getattr(self, changed)!r}. "
+                        "Start another test."
+                    )
+                return
+            until = self._until_
+        self._set_up(until)
+
+    @unchanged_on_error
+    def _set_up(self, until):
         settings = check_settings(self.get_params(deep=False), until)
         extra = self._check_adjustment(settings)
-        self._given_ = self.get_params(deep=False)
+        self._given_, self._until_ = given_params(self), until
         self._settings_ = settings
         self._adjustment_ = extra
         self._certified_, self._done_ = -1, False
         self._asked_ = None
         self._outstanding_ = np.zeros(settings.n_arms)
-        # Rewards, those among them that are 0 or 1, those that are 1.
-        self._seen_ = [0, 0, 0]
+        # Number of rewards that were looked at, and what they were: of "binary" ones
+        # how many at an end, of those of unknown variance up to three values.
+        self._seen_ = [0, 0]
         self._rng_ = None
         self._numbers_ = {name: i for i, name in enumerate(settings.names or ())}
         self._engine_ = ENGINES[settings.evidence](settings)
-
-    def _check_unchanged(self):
-        for name, value in self._given_.items():
-            now = getattr(self, name)
-            if now is not value and not np.array_equal(now, value):
-                raise ValueError(
-                    f"{name} cannot be changed once a test is under way; it was "
-                    f"{value!r}, got {now!r}. Start another test."
-                )
 
     def _check_adjustment(self, settings):
         """Return what is done to asymptotic rewards, or None."""
@@ -286,7 +290,7 @@ class BestArmTest(SkboundsEstimator):
 
     def _labels(self, arms):
         names = self._settings_.names
-        return arms if names is None else np.array(names)[arms]
+        return arms if names is None else np.array(names, dtype=object)[arms]
 
     @property
     def log_p_value_(self):
@@ -348,6 +352,9 @@ class BestArmTest(SkboundsEstimator):
     def n_outstanding_(self):
         """Number of rewards that were asked for and have not been told."""
         self._start()
+        return self._n_waiting()
+
+    def _n_waiting(self):
         waiting = 0 if self._asked_ is None else len(self._asked_)
         return int(self._outstanding_.sum()) + waiting
 
@@ -436,14 +443,16 @@ class BestArmTest(SkboundsEstimator):
         """Return the arms to be tried next.
 
         With e-processes each call asks for further rewards, which may be told in any
-        order, or never. With "lil" it is the same until `tell` has taken them.
+        order; those that will never come are for `withdraw`. With "lil" it is the same
+        until `tell` has taken them.
 
         Parameters
         ----------
         size : int, default=None
             With e-processes: how many arms, as for users that come at once; fewer where
-            `max_pulls` leaves fewer. None is one arm for the samplers "toptwo" and
-            "lift", and a round for "lucb" and "uniform".
+            `max_pulls` leaves fewer. Of samplers with rounds, those arms of the round
+            that were tried least. None is one arm for the samplers "toptwo" and "lift",
+            and a round for "lucb" and "uniform".
 
         Returns
         -------
@@ -467,11 +476,47 @@ class BestArmTest(SkboundsEstimator):
                 f"all max_pulls={self._settings_.max_pulls} rewards are asked for; "
                 "tell those that are outstanding."
             )
+        if left is not None and size is not None:
+            size = int(min(size, left))
         arms = self._next(size)
         if left is not None:
             arms = arms[: int(left)]
         np.add.at(self._outstanding_, arms, 1.0)
         return self._labels(arms)
+
+    def withdraw(self, arms):
+        """Give up rewards that were asked for and will not come.
+
+        .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        arms : array-like
+            Numbers or names of arms that are outstanding. It must not depend on what
+            the rewards would have been.
+
+        Returns
+        -------
+        self : object
+            The test.
+        """
+        self._start()
+        arms = self._check_arms(arms)
+        if self._settings_.evidence == "lil":
+            raise ValueError("withdraw is for evidence='eprocess'.")
+        self._outstanding_ -= self._check_outstanding(arms, "withdraw")
+        return self
+
+    def _check_outstanding(self, arms, what):
+        told = np.bincount(arms, minlength=self._settings_.n_arms)
+        wrong = np.flatnonzero(told > self._outstanding_)
+        if len(wrong):
+            raise ValueError(
+                f"{what} takes arms that were asked for and are outstanding; of "
+                f"{self._labels(wrong).tolist()} there are fewer. observe takes "
+                "rewards of other arms."
+            )
+        return told
 
     def _left(self):
         """Return how many rewards may still be asked for, or None."""
@@ -486,7 +531,13 @@ class BestArmTest(SkboundsEstimator):
         if self._settings_.sampler in ONE_BY_ONE:
             return engine.choose(1 if size is None else int(size), outstanding)
         arms = engine.round(outstanding)
-        return arms if size is None else np.resize(arms, int(size))
+        if size is None:
+            return arms
+        chosen, taken = np.empty(int(size), dtype=np.int64), engine.counts + outstanding
+        for k in range(len(chosen)):
+            chosen[k] = arms[np.argmin(taken[arms])]
+            taken[chosen[k]] += 1.0
+        return chosen
 
     def tell(self, arms, rewards, *, covariates=None, denominators=None):
         """Take rewards of arms that were asked for.
@@ -512,7 +563,6 @@ class BestArmTest(SkboundsEstimator):
         arms, rewards, others = self._check_rewards(
             arms, rewards, covariates, denominators
         )
-        told = np.bincount(arms, minlength=self._settings_.n_arms)
         if self._settings_.evidence == "lil":
             if self._asked_ is None or sorted(arms) != sorted(self._asked_.tolist()):
                 asked = None if self._asked_ is None else self._asked_.tolist()
@@ -520,17 +570,12 @@ class BestArmTest(SkboundsEstimator):
                     f"tell takes the arms that were asked for, {asked}; got "
                     f"{arms.tolist()}. observe takes rewards of other arms."
                 )
-        elif (told > self._outstanding_).any():
-            wrong = np.flatnonzero(told > self._outstanding_)
-            raise ValueError(
-                "tell takes rewards of arms that were asked for and are outstanding; "
-                f"of {self._labels(wrong).tolist()} there are fewer. observe takes "
-                "rewards of other arms."
-            )
+            self._take(arms, rewards, others, whole=True)
+            self._asked_ = None
+            return self
+        told = self._check_outstanding(arms, "tell")
         self._take(arms, rewards, others, whole=True)
-        if self._asked_ is None:
-            self._outstanding_ -= told
-        self._asked_ = None
+        self._outstanding_ -= told
         return self
 
     def observe(self, arms, rewards, *, covariates=None, denominators=None):
@@ -570,7 +615,20 @@ class BestArmTest(SkboundsEstimator):
         return self
 
     def _take(self, arms, rewards, others, *, whole):
-        """Take rewards, with one look or with a look after each."""
+        """Take rewards, with one look or with a look after each; all or none."""
+        seen = self._look_at_values(rewards)
+        before = self._engine_.snapshot()
+        kept = copy.deepcopy(self._adjustment_)
+        try:
+            self._add(arms, rewards, others, whole=whole)
+        except BaseException:
+            self._engine_.go_back(before)
+            self._adjustment_ = kept
+            raise
+        self._seen_ = seen
+        self._note_end()
+
+    def _add(self, arms, rewards, others, *, whole):
         engine, first = self._engine_, self._certified_
         if isinstance(self._adjustment_, Ratio):
             for arm, y, z in zip(
@@ -584,13 +642,17 @@ class BestArmTest(SkboundsEstimator):
         else:
             if self._adjustment_ is not None:
                 rewards = self._adjustment_.adjust(arms, rewards, others)
+                if not (np.abs(rewards) <= LARGEST_REWARD).all():
+                    raise ValueError(
+                        f"rewards without what covariates foretell must be of at most "
+                        f"{LARGEST_REWARD:g}."
+                    )
             if whole:
                 found = engine.tell(arms, rewards)
                 first = found if first < 0 else first
             else:
                 first = engine.replay(arms, rewards, first)
         self._certified_ = int(first)
-        self._note_end()
 
     def _note_end(self):
         """See whether the test has ended."""
@@ -612,15 +674,15 @@ class BestArmTest(SkboundsEstimator):
         """Return arms as numbers, rewards in our units, and what comes with them."""
         settings = self._settings_
         arms = self._check_arms(arms)
-        rewards = np.ascontiguousarray(rewards, np.float64)
+        rewards = as_floats(rewards, "rewards", ndim=None)
         if arms.ndim != 1 or not len(arms) or rewards.shape != arms.shape:
             raise ValueError(
                 "arms and rewards must be of the same length, at least 1; got shapes "
                 f"{arms.shape} and {rewards.shape}."
             )
-        if not (np.abs(rewards) <= _LARGEST_REWARD).all():
+        if not (np.abs(rewards) <= LARGEST_REWARD).all():
             raise ValueError(
-                f"rewards must be finite numbers, of at most {_LARGEST_REWARD:g}."
+                f"rewards must be finite numbers, of at most {LARGEST_REWARD:g}."
             )
         others = self._check_others(len(arms), covariates, denominators)
         if settings.evidence == "lil":
@@ -631,23 +693,21 @@ class BestArmTest(SkboundsEstimator):
                 )
         elif settings.rewards != "normal":
             low, width = settings.low, settings.width
-            if rewards.min() < low or rewards.max() > low + width:
+            if rewards.min() < low or rewards.max() > settings.high:
                 raise ValueError(
                     f"rewards must be within bounds={self._given_['bounds']}; got "
                     f"rewards from {rewards.min():g} to {rewards.max():g}."
                 )
             if low != 0.0 or width != 1.0:
                 rewards = np.clip((rewards - low) / width, 0.0, 1.0)
-            if settings.rewards == "binary":
-                self._look_for_binary(rewards)
-        elif settings.is_asymptotic and not self.ratio:
-            self._refuse_binary(rewards)
         return arms, rewards, others
 
     def _check_arms(self, arms):
         n_arms = self._settings_.n_arms
         arms = np.asarray(arms)
-        if self._numbers_ and arms.dtype.kind in "UO":
+        if arms.dtype.kind == "O" and all(is_count(a) for a in arms.ravel()):
+            arms = arms.astype(np.int64)
+        if self._numbers_ and arms.dtype.kind in "UOT":
             unknown = [a for a in arms.ravel().tolist() if a not in self._numbers_]
             if unknown:
                 raise ValueError(
@@ -686,9 +746,9 @@ class BestArmTest(SkboundsEstimator):
                     else f"{name} are for tests with {needs}."
                 )
             if wanted[name]:
-                found = np.ascontiguousarray(value, np.float64)
-                least = 0.0 if name == "denominators" else -_LARGEST_REWARD
-                good = found.shape == (n,) and (np.abs(found) <= _LARGEST_REWARD).all()
+                found = as_floats(value, name, ndim=None)
+                least = 0.0 if name == "denominators" else -LARGEST_REWARD
+                good = found.shape == (n,) and (np.abs(found) <= LARGEST_REWARD).all()
                 if not good or (found < least).any():
                     raise ValueError(
                         f"{name} must be finite numbers"
@@ -697,36 +757,48 @@ class BestArmTest(SkboundsEstimator):
                     )
         return found
 
-    def _look_for_binary(self, rewards):
-        """Warn once where "binary" rewards are never 0 or 1."""
-        if self._seen_[0] >= _FIRST_REWARDS:
-            return
-        first = rewards[: _FIRST_REWARDS - self._seen_[0]]
-        self._seen_[0] += len(first)
-        self._seen_[1] += int(((first == 0.0) | (first == 1.0)).sum())
-        if self._seen_[0] >= _FIRST_REWARDS and not self._seen_[1]:
+    def _look_at_values(self, rewards):
+        """Return `_seen_` after rewards; warn or raise where they are unfit."""
+        settings, seen = self._settings_, self._seen_
+        if settings.evidence == "eprocess" and settings.rewards == "binary":
+            return self._look_for_ends(rewards)
+        if settings.is_asymptotic and not self.ratio:
+            return self._look_for_two_values(rewards)
+        return seen
+
+    def _look_for_ends(self, rewards):
+        """Warn once where "binary" rewards are never at an end."""
+        n, n_ends = self._seen_
+        if n >= _FIRST_REWARDS:
+            return self._seen_
+        first = rewards[: _FIRST_REWARDS - n]
+        n += len(first)
+        n_ends += int(((first == 0.0) | (first == 1.0)).sum())
+        if n >= _FIRST_REWARDS and not n_ends:
             warn_user(
                 f"none of the first {_FIRST_REWARDS} rewards is at an end of bounds: "
                 "rewards='binary' is valid, and wasteful if they vary little; "
                 "'bounded' is for those.",
                 UserWarning,
             )
+        return [n, n_ends]
 
-    def _refuse_binary(self, rewards):
-        """Raise where rewards of unknown variance are 0 and 1 only."""
-        if self._seen_[0] > self._seen_[1]:
-            return
-        binary = (rewards == 0.0) | (rewards == 1.0)
-        ones = int((rewards == 1.0).sum())
-        seen = [self._seen_[0] + len(rewards), self._seen_[1] + int(binary.sum())]
-        n_ones = self._seen_[2] + ones
-        if seen[0] == seen[1] >= _ONLY_BINARY and 0 < n_ones < seen[0]:
+    def _look_for_two_values(self, rewards):
+        """Raise where rewards of unknown variance have two values only."""
+        n, *values = self._seen_
+        values = values[0] if values and isinstance(values[0], list) else []
+        if len(values) > 2:
+            return self._seen_
+        values = sorted({*values, *np.unique(rewards).tolist()})[:3]
+        n += len(rewards)
+        if n >= _ONLY_TWO and len(values) == 2:
+            low, high = values
             raise ValueError(
-                "rewards are 0 or 1 only, for which estimated variances fail (of rare "
-                "conversions one test in three would be wrong): give rewards='binary', "
-                "or sigma."
+                f"rewards are {low:g} or {high:g} only, for which estimated variances "
+                "fail (of rare conversions one test in three would be wrong): give "
+                f"rewards='binary' with bounds=({low:g}, {high:g}), or sigma."
             )
-        self._seen_ = [*seen, n_ones]
+        return [n, values]
 
     def run(self, draw):
         """Ask and tell until the test has ended.
@@ -751,12 +823,20 @@ class BestArmTest(SkboundsEstimator):
             )
         rng = self._generator()
         while not self._done_:
+            outstanding = self._outstanding_.copy()
             arms = self.ask()
-            drawn = [np.ravel(draw(self._plain(arm), 1, rng)) for arm in arms]
-            if any(len(rewards) != 1 for rewards in drawn):
-                raise ValueError("draw must return as many rewards as `size` asks for.")
-            rewards = np.array(drawn, dtype=np.float64)[:, 0]
-            self.tell(arms, rewards)
+            try:
+                drawn = [np.ravel(draw(self._plain(arm), 1, rng)) for arm in arms]
+                if any(len(rewards) != 1 for rewards in drawn):
+                    raise ValueError(
+                        "draw must return as many rewards as `size` asks for."
+                    )
+                rewards = np.array(drawn, dtype=np.float64)[:, 0]
+                self.tell(arms, rewards)
+            except BaseException:
+                # What was asked for is asked for again by the next run.
+                self._outstanding_ = outstanding
+                raise
         return self
 
     def _plain(self, arm):
@@ -786,8 +866,7 @@ class BestArmTest(SkboundsEstimator):
             if isinstance(self.random_state, np.random.Generator):
                 self._rng_ = self.random_state
             else:
-                seed = check_random_state(self.random_state).randint(2**31 - 1)
-                self._rng_ = np.random.default_rng(seed)
+                self._rng_ = np.random.default_rng(int(draw_seeds(self.random_state)))
         return self._rng_
 
     def to_dict(self):
@@ -816,7 +895,9 @@ class BestArmTest(SkboundsEstimator):
             "adjustment": None
             if self._adjustment_ is None
             else self._adjustment_.state(),
-            "rng": None if self._rng_ is None else self._rng_.bit_generator.state,
+            "rng": None
+            if self._rng_ is None
+            else _plain_state(self._rng_.bit_generator.state),
             **self._engine_.state(),
         }
 
@@ -848,7 +929,7 @@ class BestArmTest(SkboundsEstimator):
         if outstanding.shape != found._outstanding_.shape or (outstanding < 0.0).any():
             raise ValueError("the state has another number of arms than n_arms.")
         found._outstanding_ = outstanding
-        found._seen_ = [int(value) for value in state.get("seen", found._seen_)]
+        found._seen_ = list(state.get("seen", found._seen_))
         if found._adjustment_ is not None:
             found._adjustment_.restore(state["adjustment"])
         if state["rng"] is not None:
@@ -862,11 +943,27 @@ def _exp(values):
         return np.exp(values)
 
 
+def _plain_state(state):
+    """Return the state of a generator in types that JSON knows."""
+    if isinstance(state, dict):
+        return {name: _plain_state(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, (np.ndarray, np.generic)) else state
+
+
+def _like(state, model):
+    """Return a state with arrays where the model has them."""
+    if isinstance(model, dict):
+        return {name: _like(state[name], value) for name, value in model.items()}
+    if isinstance(model, np.ndarray):
+        return np.array(state, dtype=model.dtype)
+    return state
+
+
 def _generator_of(state):
     """Return a generator that goes on from a state."""
     name = state["bit_generator"]
     if name not in _GENERATORS:
         raise ValueError(f"the generator must be one of {_GENERATORS}; got {name!r}.")
     bits = getattr(np.random, name)()
-    bits.state = state
+    bits.state = _like(state, bits.state)
     return np.random.Generator(bits)

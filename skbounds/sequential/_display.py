@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skbounds.sequential._best_arm import BestArmTest
+from skbounds.sequential._lond import ELOND
 
 
 class BestArmDisplay:
@@ -118,7 +119,11 @@ class BestArmDisplay:
         """
         arms, rewards = np.asarray(arms), np.asarray(rewards, dtype=np.float64)
         n = len(arms)
+        if not n:
+            raise ValueError("arms and rewards must be at least one.")
         if test is not None:
+            if test.ratio or not (test.covariate_coef is test.covariate_mean is None):
+                raise ValueError("test must be without covariates and ratios here.")
             test, delta = clone(test), test.delta
         elif n_arms is None:
             raise ValueError("n_arms must be given, or test.")
@@ -130,7 +135,8 @@ class BestArmDisplay:
                 max_pulls=most,
             )  # fmt: skip
         lifts = test.evidence != "lil"
-        times = np.unique(np.round(np.linspace(1, n, min(n, n_times))).astype(int))
+        times = np.linspace(n if n_times == 1 else 1, n, min(n, n_times))
+        times = np.unique(np.round(times).astype(int))
         means, lower, upper, log_p = [], [], [], []
         n_arms = len(test.counts_)
         narrowest = np.full(n_arms, -np.inf), np.full(n_arms, np.inf)
@@ -264,10 +270,10 @@ class OnlineFDRDisplay:
 
         Parameters
         ----------
-        procedure : online procedure of p-values
+        procedure : online procedure
             Started afresh, on a clone.
         p_values : array-like of shape (n_tests,)
-            P-values in their order.
+            P-values in their order, of `ELOND` e-values.
         plot : bool, default=True
             Whether to draw.
         ax : matplotlib Axes, default=None
@@ -279,8 +285,12 @@ class OnlineFDRDisplay:
             The display.
         """
         found = clone(procedure).fit(p_values)
+        p_values = np.asarray(p_values, dtype=np.float64)
+        if isinstance(found, ELOND):
+            # What is compared with the levels.
+            p_values = 1.0 / np.maximum(p_values, 1.0)
         display = cls(
-            levels=found.levels_, p_values=np.asarray(p_values, dtype=np.float64),
+            levels=found.levels_, p_values=p_values,
             rejected=found.rejected_, wealth=found.wealth_path_,
         )  # fmt: skip
         return display.plot(ax=ax) if plot else display

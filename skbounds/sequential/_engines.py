@@ -55,6 +55,22 @@ class Engine:
         means[0] += self.settings.handicap
         return int(np.argmax(np.where(np.isnan(means), -np.inf, means)))
 
+    def snapshot(self):
+        """Return copies of all that changes."""
+        return {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and name != "settings"
+        }
+
+    def go_back(self, before):
+        """Return to a snapshot."""
+        for name, value in before.items():
+            if isinstance(value, np.ndarray):
+                getattr(self, name)[:] = value
+            else:
+                setattr(self, name, value)
+
     def state(self):
         """Return what is to be written down."""
         return {"counts": self.counts.tolist(), "sums": self.sums.tolist()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds.sequential._functions import is_number
+from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._procedures import LORDFamily
 
 
@@ -198,10 +198,10 @@ class ELOND(LOND):
     def _check_value(self, value):
         if not is_number(value) or not value >= 0.0:
             raise ValueError(f"e_value must be a number, 0 or more; got {value!r}.")
-        return value
+        return float(value)
 
     def _check_values(self, values):
-        values = np.asarray(values, dtype=np.float64)
+        values = as_floats(values, "e_values", ndim=None)
         if values.ndim != 1:
             raise ValueError(
                 f"e_values must be one-dimensional; got shape {values.shape}."

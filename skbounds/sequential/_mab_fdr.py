@@ -6,13 +6,20 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from skbounds._base import SkboundsEstimator
+from skbounds._base import unchanged_on_error
 from skbounds.sequential._adaptive import ADDIS, SAFFRON, AlphaInvesting
 from skbounds.sequential._best_arm import BestArmTest
+from skbounds.sequential._functions import draw_seeds
 from skbounds.sequential._lond import ELOND, LOND
-from skbounds.sequential._online_procedure import OnlineProcedure, RunningTest, plain
+from skbounds.sequential._online_procedure import (
+    OnlineProcedure,
+    RunningTest,
+    Started,
+    differ,
+    given_params,
+    plain,
+)
 from skbounds.sequential._procedures import (
     LORD,
     AlphaSpending,
@@ -40,7 +47,7 @@ _SHARED = ("epsilon", "evidence", "rewards", "bounds", "sigma", "bets", "max_pul
            "sampler")  # fmt: skip
 
 
-class MABFDR(SkboundsEstimator):
+class MABFDR(Started):
     """Bandit experiments in a row, each at a level that an online procedure gives.
 
     `begin` opens an experiment at the level that the earlier decisions allow; the
@@ -82,7 +89,7 @@ class MABFDR(SkboundsEstimator):
     overlap : bool, default=False
         Whether several experiments may be open. Levels then are those of tests that go
         on at the same time, and the mFDR is controlled.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the experiments' generators.
 
     Attributes
@@ -161,7 +168,13 @@ class MABFDR(SkboundsEstimator):
     def _start(self):
         """Begin, unless that was done."""
         if hasattr(self, "_procedure_"):
-            return
+            fresh = not self._history_ and not self._open_
+            if not fresh or not differ(self, self._given_):
+                return
+        self._set_up()
+
+    @unchanged_on_error
+    def _set_up(self):
         if self.procedure is None:
             kind = LORD if self.evidence == "lil" else ADDIS
             procedure = kind(_DEFAULT if self.alpha is None else self.alpha)
@@ -192,10 +205,11 @@ class MABFDR(SkboundsEstimator):
             raise ValueError(
                 "overlap=True does not go together with a procedure of memory < 1."
             )
-        self._given_ = self.get_params(deep=False)
+        self._given_ = given_params(self)
         # For its checks.
-        self._make(2, 0.05, 0, {})
-        self._seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        n_sigmas = np.size(self.sigma) if np.ndim(self.sigma) == 1 else 2
+        self._make(max(n_sigmas, 2), 0.05, 0, {})
+        self._seed_ = int(draw_seeds(self.random_state))
         # {number: (experiment, level)} of those that are open.
         self._open_, self._history_ = {}, []
         self._procedure_ = procedure
@@ -404,7 +418,12 @@ class MABFDR(SkboundsEstimator):
             Goes on where the other was. Experiments that were open are in ``open_`` or
             ``open_experiments_``.
         """
-        kind = PROCEDURES[state["procedure"]["procedure"]]
+        name = state["procedure"]["procedure"]
+        if name not in PROCEDURES:
+            raise ValueError(
+                f"procedure must be one of {sorted(PROCEDURES)}; got {name!r}."
+            )
+        kind = PROCEDURES[name]
         procedure = kind.from_dict(state["procedure"])
         given = clone(procedure) if state["given"] else None
         params = dict(state["params"])

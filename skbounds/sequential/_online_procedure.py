@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skbounds._base import SkboundsEstimator
-from skbounds.sequential._functions import is_number
+from skbounds._base import SkboundsEstimator, unchanged_on_error
+from skbounds.sequential._functions import as_floats, is_number
 
 
 class RunningTest(NamedTuple):
@@ -49,7 +49,44 @@ def plain(value):
     return np.asarray(value).tolist()
 
 
-class OnlineProcedure(SkboundsEstimator):
+# The usual weight, by identity.
+_ONE, _LARGEST_WEIGHT = 1.0, 1e100
+
+
+def given_params(estimator):
+    """Return parameters, of which arrays and lists are copies."""
+    return {
+        name: value.copy() if isinstance(value, (np.ndarray, list)) else value
+        for name, value in estimator.get_params(deep=False).items()
+    }
+
+
+def differ(estimator, given):
+    """Return the name of a parameter that is not what was given, or None."""
+    for name, value in given.items():
+        now = getattr(estimator, name)
+        if now is value:
+            continue
+        same_type = isinstance(now, np.ndarray) == isinstance(value, np.ndarray)
+        if not same_type or not np.array_equal(np.asarray(now), np.asarray(value)):
+            return name
+    return None
+
+
+class Started(SkboundsEstimator):
+    """Experiments and procedures, whose properties begin what they tell of."""
+
+    def __dir__(self):
+        # Looking at what is there must not begin anything.
+        begun = "_given_" in vars(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if begun or name.startswith("_") or not name.endswith("_")
+        ]
+
+
+class OnlineProcedure(Started):
     """What the procedures share.
 
     Subclasses have ``_begin()``, ``_level()``, ``_most()`` and
@@ -78,24 +115,32 @@ class OnlineProcedure(SkboundsEstimator):
 
     def _start(self):
         """Begin, unless that was done."""
-        if not hasattr(self, "_n_tests_"):
-            self._check()
-            self._n_tests_, self._n_rejections_ = 0, 0
-            # Sum of the levels, and what rounding has taken from it.
-            self._spent_, self._lost_ = 0.0, 0.0
-            # What is set later has no effect on tests under way.
-            self._given_ = self.get_params(deep=False)
-            self._alpha_ = float(self.alpha)
-            horizon = getattr(self, "horizon", None)
-            self._last_ = np.inf if horizon is None else horizon
-            self._lag_ = int(getattr(self, "lag", 0))
-            # {number: [level, decision or None, p-value]} of tests whose decision is
-            # not known yet, to the levels of others.
-            self._pending_ = {}
-            # Whether any test had another weight than 1.
-            self._weighted_ = False
-            self._begin()
-            self._next_ = None
+        if hasattr(self, "_n_tests_"):
+            # Before the first test parameters may still be set.
+            if self._n_tests_ or not differ(self, self._given_):
+                return
+            OnlineProcedure.reset(self)
+        self._set_up()
+
+    @unchanged_on_error
+    def _set_up(self):
+        self._check()
+        self._n_tests_, self._n_rejections_ = 0, 0
+        # Sum of the levels, and what rounding has taken from it.
+        self._spent_, self._lost_ = 0.0, 0.0
+        # What is set later has no effect on tests under way.
+        self._given_ = given_params(self)
+        self._alpha_ = float(self.alpha)
+        horizon = getattr(self, "horizon", None)
+        self._last_ = np.inf if horizon is None else horizon
+        self._lag_ = int(getattr(self, "lag", 0))
+        # {number: [level, decision or None, p-value]} of tests whose decision is
+        # not known yet, to the levels of others.
+        self._pending_ = {}
+        # Whether any test had another weight than 1.
+        self._weighted_ = False
+        self._begin()
+        self._next_ = None
 
     @property
     def n_tests_(self):
@@ -132,11 +177,18 @@ class OnlineProcedure(SkboundsEstimator):
         return self._next_
 
     def _weighted_level(self, weight):
-        level = self._known_level()
+        try:
+            found = float(weight) if is_number(weight) else np.nan
+        except OverflowError:
+            found = np.inf
+        if not 0.0 <= found <= _LARGEST_WEIGHT:
+            raise ValueError(
+                f"weight must be a number from 0 to {_LARGEST_WEIGHT:g}; got "
+                f"{weight!r}."
+            )
+        level, weight = self._known_level(), found
         if weight == 1.0:
             return level
-        if not is_number(weight) or not 0.0 <= weight < np.inf:
-            raise ValueError(f"weight must be a number, 0 or more; got {weight!r}.")
         self._weighted_ = True
         return max(min(weight * level, self._most(), 1.0), 0.0)
 
@@ -160,12 +212,12 @@ class OnlineProcedure(SkboundsEstimator):
         """Return what is tested, checked."""
         if not is_number(value) or not 0.0 <= value <= 1.0:
             raise ValueError(f"p_value must be in [0, 1]; got {value!r}.")
-        return value
+        return float(value)
 
     def _decide(self, value, level):
         return bool(0.0 < level and value <= level)
 
-    def test(self, p_value, weight=1.0):
+    def test(self, p_value, weight=_ONE):
         """Test the next hypothesis.
 
         Parameters
@@ -185,7 +237,7 @@ class OnlineProcedure(SkboundsEstimator):
         """
         p_value = self._check_value(p_value)
         self._start()
-        level = self._known_level() if weight == 1.0 else self._weighted_level(weight)
+        level = self._known_level() if weight is _ONE else self._weighted_level(weight)
         rejected = self._decide(p_value, level)
         self._update(rejected, level, p_value)
         return rejected
@@ -271,6 +323,11 @@ class OnlineProcedure(SkboundsEstimator):
         entry = self._pending_.get(number) if _is_count(number, 1) else None
         if entry is None or entry[1] is not None:
             raise ValueError(f"test {number!r} has not begun, or has ended.")
+        if number is not running and running.level != entry[0]:
+            raise ValueError(
+                f"test {number} has level {entry[0]}, not {running.level}: it is of "
+                "another procedure."
+            )
         if rejected is None:
             if p_value is None:
                 raise ValueError(
@@ -282,32 +339,37 @@ class OnlineProcedure(SkboundsEstimator):
             rejected, p_value = self._check_decision(rejected, p_value)
         entry[1:] = rejected, p_value
         self._next_ = None
-        self._release()
+        self._release(number)
         return rejected
 
     def _check_overlap(self):
         return None
 
-    def _release(self):
-        """Let levels know of decisions, but not of the last `lag` tests."""
-        if not self._pending_:
-            return
-        latest = self._n_tests_ - self._lag_
-        for number in list(self._pending_):
-            if number > latest:
-                break
-            level, rejected, p_value = self._pending_[number]
-            if rejected is not None:
-                del self._pending_[number]
-                self._n_rejections_ += rejected
-                self._record(rejected, level, number, p_value)
+    def _release(self, number=None):
+        """Let levels know of decisions, but not of the last `lag` tests.
+
+        Without a lag that of test `number`; None is of none.
+        """
+        latest, ready = self._n_tests_ - self._lag_, []
+        if not self._lag_:
+            ready = [] if number is None else [number]
+        else:
+            for other, entry in self._pending_.items():
+                if other > latest:
+                    break
+                if entry[1] is not None:
+                    ready.append(other)
+        for other in ready:
+            level, rejected, p_value = self._pending_.pop(other)
+            self._n_rejections_ += rejected
+            self._record(rejected, level, other, p_value)
 
     def _update(self, rejected, level, p_value):
         if self._pending_ or self._lag_:
             self._check_overlap()
             self._charge(level)
             self._pending_[self._n_tests_] = [level, rejected, p_value]
-            self._release()
+            self._release(self._n_tests_)
         else:
             self._charge(level)
             if rejected:
@@ -326,6 +388,7 @@ class OnlineProcedure(SkboundsEstimator):
         self._lost_ = (total - self._spent_) - term
         self._spent_ = total
 
+    @unchanged_on_error
     def fit(self, p_values, y=None, *, weights=None):
         """Start afresh, and test many hypotheses in their order.
 
@@ -345,10 +408,13 @@ class OnlineProcedure(SkboundsEstimator):
         """
         values = self._check_values(p_values)
         if weights is None:
-            weights = [1.0] * len(values)
+            weights = [_ONE] * len(values)
         else:
-            weights = np.asarray(weights, dtype=np.float64)
-            if weights.shape != values.shape or not (weights >= 0.0).all():
+            weights = as_floats(weights, "weights")
+            if (
+                weights.shape != values.shape
+                or not ((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)).all()
+            ):
                 raise ValueError(
                     "weights must be numbers, 0 or more, one for each test; got "
                     f"{weights!r}."
@@ -359,7 +425,9 @@ class OnlineProcedure(SkboundsEstimator):
         self._start()
         levels, rejected, wealth = [], [], []
         for value, weight in zip(values.tolist(), weights, strict=True):
-            level = self._weighted_level(weight)
+            level = (
+                self._known_level() if weight is _ONE else self._weighted_level(weight)
+            )
             decision = self._decide(value, level)
             self._update(decision, level, value)
             levels.append(level)
@@ -371,7 +439,7 @@ class OnlineProcedure(SkboundsEstimator):
         return self
 
     def _check_values(self, values):
-        values = np.asarray(values, dtype=np.float64)
+        values = as_floats(values, f"{self._argument}s", ndim=None)
         if values.ndim != 1:
             raise ValueError(
                 f"{self._argument}s must be one-dimensional; got shape {values.shape}."

@@ -12,7 +12,7 @@ def _check_decisions(rejected, is_null):
     found = []
     for name, value in (("rejected", rejected), ("is_null", is_null)):
         value = np.asarray(value)
-        if value.dtype != bool or value.ndim not in (1, 2):
+        if value.dtype != bool or value.ndim not in (1, 2) or not len(value):
             raise ValueError(
                 f"{name} must be bool, of shape (n_tests,) or (n_runs, n_tests); got "
                 f"{value.dtype} of shape {value.shape}."
@@ -175,6 +175,10 @@ def best_arm_discovery_rate(rejected, arms, means, *, epsilon=0.0):
     arms = np.asarray(arms)
     if arms.dtype.kind not in "iu":
         raise ValueError(f"arms must be integers; got {arms.dtype}.")
+    if arms.size and (arms.min() < 0 or arms.max() >= means.shape[-1]):
+        raise ValueError(
+            f"arms must be integers in [0, {means.shape[-1]}); got {arms}."
+        )
     arms = np.broadcast_to(arms, rejected.shape)
     chosen = np.take_along_axis(means, arms[..., None], axis=-1)[..., 0]
     right = chosen >= means.max(axis=-1) - epsilon

@@ -161,8 +161,10 @@ class ExperimentReport(_Report):
             title = f"{name} may be adopted"
         elif len(adopted):
             title = f"{test._label(adopted[0])} may be adopted"
-        elif test.is_certified_:
+        elif test.is_certified_ and best == 0:
             title = f"{name} is the best arm: keep the control"
+        elif test.is_certified_:
+            title = f"{name} is the best arm, and may not be adopted at level {level:g}"
         elif test.done_:
             title = "the test has ended without a decision"
         else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from skbounds._core import sequential as _core
 from skbounds.sequential._best_arm import BestArmTest
 from skbounds.sequential._engines import EvidenceEngine, excess
+from skbounds.sequential._functions import as_floats, check_sigma, draw_seeds
 from skbounds.sequential._settings import ONE_BY_ONE, check_settings
 
 
@@ -46,7 +46,7 @@ def simulate_best_arm_tests(
         "lift", otherwise "certified".
     rewards : {"normal", "bernoulli"}, default="normal"
         Law of the rewards.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the rewards.
 
     Returns
@@ -70,8 +70,15 @@ def simulate_best_arm_tests(
     >>> print(np.mean(found["certified"] == 2))
     1.0
     """
-    means = np.atleast_2d(np.ascontiguousarray(means, dtype=np.float64))
+    means = np.atleast_2d(as_floats(means, "means", ndim=None))
+    if means.ndim != 2:
+        raise ValueError(f"means must be of shape (n_runs, n_arms); got {means.shape}.")
     n_runs, n_arms = means.shape
+    sigma = check_sigma(sigma)
+    if max_pulls is None:
+        raise ValueError("max_pulls must be an integer; got None.")
+    if until is not None and evidence == "lil":
+        raise ValueError(f"until is for evidence='eprocess'; got {until!r}.")
     if rewards not in ("normal", "bernoulli"):
         raise ValueError(f"rewards must be 'normal' or 'bernoulli'; got {rewards!r}.")
     if until not in (None, "certified", "rejected"):
@@ -91,10 +98,16 @@ def simulate_best_arm_tests(
         raise ValueError("means must be finite.")
     if rewards == "bernoulli" and ((means < 0.0) | (means > 1.0)).any():
         raise ValueError("means of Bernoulli rewards must be in [0, 1].")
-    delta = np.broadcast_to(np.asarray(delta, dtype=np.float64), n_runs)
+    delta = as_floats(delta, "delta", ndim=None)
+    if delta.shape not in ((), (n_runs,)):
+        raise ValueError(
+            f"delta must be a number or one for each of {n_runs} runs; got shape "
+            f"{delta.shape}."
+        )
+    delta = np.broadcast_to(delta, n_runs)
     if not ((delta > 0.0) & (delta < 1.0)).all():
         raise ValueError("delta must be in (0, 1).")
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_runs)
+    seeds = draw_seeds(random_state, n_runs)
     results = {
         "certified": np.empty(n_runs, dtype=np.int64),
         "best": np.empty(n_runs, dtype=np.int64),
@@ -103,7 +116,7 @@ def simulate_best_arm_tests(
     }
     if evidence == "eprocess":
         results["log_evalue"] = np.empty(n_runs)
-    sigma, most = float(sigma), min(int(max_pulls), 2**62)
+    most = int(max_pulls)
     for k in range(n_runs):
         if evidence == "eprocess":
             engine = EvidenceEngine(replace(settings, delta=float(delta[k])))

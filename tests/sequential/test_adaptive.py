@@ -589,3 +589,96 @@ def test_false_discoveries_of_batches():
             V, R = V + (rejected & null).sum(), R + rejected.sum()
         fdp[run] = V / max(R, 1)
     assert fdp.mean() <= alpha + 3.0 * fdp.std() / np.sqrt(n_runs)
+
+
+# What a hostile reader found
+
+
+def test_levels_do_not_depend_on_looks():
+    """Also where it turns out later that tests do not count."""
+    levels = []
+    for look in (False, True):
+        procedure = SAFFRON(0.1, gamma=[0.4, 0.2, 0.1, 0.1])
+        procedure.test(1e-9)
+        procedure.test(1e-9)
+        running = [procedure.begin() for _ in range(6)]
+        if look:
+            _ = procedure.next_level_
+        for test in running:
+            procedure.finish(test, 0.3)
+        levels.append(procedure.next_level_)
+    assert levels[0] == levels[1]
+    # f (w0 gamma_1 + (alpha - w0) gamma_1 + alpha gamma_1): nothing counts.
+    assert_allclose(levels[0], 0.5 * (0.05 * 0.4 + 0.05 * 0.4 + 0.1 * 0.4))
+
+
+@pytest.mark.parametrize("rule", [SAFFRON, ADDIS])
+def test_a_test_that_never_ends(rule):
+    """Others go on, by the sums of the definition."""
+    p = values_of(LORD(), 120)
+    script = [("start", -1)]
+    for k, value in enumerate(p.tolist()):
+        script += [("start", k), ("end", k, value)]
+    name = {SAFFRON: "saffron", ADDIS: "addis"}[rule]
+    _, levels = ref.play_async(name, script, 0.2)
+    procedure = rule(0.2)
+    procedure.begin()
+    for k, value in enumerate(p.tolist()):
+        running = procedure.begin()
+        assert_allclose(running.level, levels[k], rtol=1e-9)
+        procedure.finish(running, value)
+
+
+def test_failures_leave_nothing():
+    """A warning that is an error, weights that cannot be."""
+    import warnings
+
+    procedure = LORD(0.1, w0=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UserWarning, match="w0"):
+                procedure.test(0.5)
+    procedure = ADDIS(0.1)
+    procedure.test(1e-5)
+    before = json.dumps(procedure.to_dict())
+    with pytest.raises(ValueError, match="weights must be numbers"):
+        procedure.fit([0.1, 0.2], weights=[1.0, np.inf])
+    assert json.dumps(procedure.to_dict()) == before
+    assert LORDPlusPlus(0.1, memory=1.0 - 1e-12).next_level_ > 0.0
+
+
+def test_numbers_of_other_types():
+    """Are doubles from then on."""
+    p = np.float32(0.05)
+    assert Uncorrected(0.05).test(p) == Uncorrected(0.05).fit([p]).rejected_[0]
+    procedure = LORD(0.1, lag=2)
+    procedure.test(np.float32(0.3))
+    procedure.begin(weight=np.float32(0.5))
+    json.dumps(procedure.to_dict())
+    for weight in (True, "1", None, 10**400, np.inf):
+        with pytest.raises(ValueError, match="weight must be"):
+            procedure.begin(weight=weight)
+    for use in (
+        lambda: ADDIS(0.1).fit(["a"]), lambda: ADDIS(0.1, gamma=["a"]).next_level_,
+        lambda: BatchBH(0.1).test(["a"]), lambda: online_ebh(["a"], 0.1),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="must be real numbers"):
+            use()
+    other = ADDIS(0.1).begin()
+    mine = ADDIS(0.2)
+    mine.begin()
+    with pytest.raises(ValueError, match="of another procedure"):
+        mine.finish(other, 0.1)
+    assert_array_equal(online_ebh([np.inf, np.inf], 0.1, gamma=[1.0]), [1, 0])
+
+
+@pytest.mark.parametrize("gamma", ["log", "power"])
+@pytest.mark.parametrize("horizon", [1, 7, 2**20, 3 * 2**20])
+def test_sums_up_to_a_horizon(gamma, horizon):
+    from skbounds.sequential._sequences import Gamma
+
+    found = Gamma(gamma, horizon)
+    total = found._plain(np.arange(1, horizon + 1)).sum() * found.scale
+    assert_allclose(total, 1.0, rtol=1e-12)
+    assert Gamma(gamma, 10**15)[1] > Gamma(gamma, None)[1]

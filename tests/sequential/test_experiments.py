@@ -215,7 +215,7 @@ def test_estimated_variances():
         rewards[arms == 1].tolist(), rewards[arms == 0].tolist()
     )
     assert_allclose(np.log(test.evalues_[1]), expected, rtol=1e-8)
-    constant = BestArmTest(2).observe(arms, np.where(arms == 1, 3.0, 2.0))
+    constant = BestArmTest(2).observe(arms, np.where(arms == 1, 3.0, rewards))
     assert constant.evalues_[1] == 1.0
 
 
@@ -763,7 +763,10 @@ def test_variances_of_zeros_and_ones():
     with pytest.raises(ValueError, match="rewards are 0 or 1 only"):
         for arm, reward in zip(arms, clicks, strict=True):
             test.observe([arm], [reward])
-    revenue = np.where(clicks == 1.0, 37.5, 0.0)
+    price = np.where(clicks == 1.0, 37.5, 0.0)
+    with pytest.raises(ValueError, match=r"bounds=\(0, 37.5\)"):
+        BestArmTest(2).observe(arms, price)
+    revenue = np.where(clicks == 1.0, rng.lognormal(size=200), 0.0)
     assert BestArmTest(2).observe(arms, revenue).n_pulls_ == 200
     assert BestArmTest(2, sigma=0.5).observe(arms, clicks).n_pulls_ == 200
 
@@ -976,3 +979,210 @@ def test_bad_simulations():
     ):
         with pytest.raises(ValueError, match=message):
             simulate_best_arm_tests([[0.0, 1.0]], max_pulls=10, **options)
+
+
+# What a hostile reader found
+
+
+def test_parts_of_rounds():
+    """Asked for one by one, rounds go on where they were."""
+    test = BestArmTest(3, sigma=1.0, max_pulls=30, sampler="uniform")
+    assert [int(test.ask(1)[0]) for _ in range(9)] == [0, 1, 2] * 3
+    assert np.bincount(test.ask(6)).tolist() == [2, 2, 2]
+    test = BestArmTest(3, sigma=1.0, sampler="lucb")
+    test.observe([0, 1, 2], [0.0, 0.3, 0.5])
+    for _ in range(100):
+        arm = test.ask(1)
+        test.tell(arm, [[0.0, 0.3, 0.5][arm[0]]])
+    assert test.counts_.min() >= 20
+
+
+def test_weights_and_certification():
+    """An arm that is certified may be adopted, however little weight it has."""
+    for seed in range(20):
+        test = BestArmTest(
+            3, sigma=1.0, weights=[0.98, 0.02], max_pulls=10**5, random_state=seed
+        )
+        test.run(lambda arm, size, rng: rng.normal([0, -2, 1][arm], 1, size))
+        assert test.is_certified_ and test.recommendation_ == 2
+        assert test.adopted(0.05).tolist() == [2]
+    report = test.report(level=1e-12)
+    assert report.title == "2 is the best arm, and may not be adopted at level 1e-12"
+
+
+def test_certification_without_weights():
+    """The threshold is log(K / delta)."""
+    arms, rewards = log_of("normal", [0.0, 0.5, 1.0], 150)
+    test = BestArmTest(3, sigma=1.0)
+    test.observe(arms, rewards)
+    states = states_of("normal", arms, rewards, 3)
+    found = [
+        ref.log_evalue(states[2], states[0], "normal"),
+        ref.log_evalue(states[2], states[1], "normal"),
+    ]
+    least = min(found)
+    for delta, certified in (
+        (2.0 * np.exp(-least) * 1.001, True),
+        (2.0 * np.exp(-least) * 0.999, False),
+    ):
+        if 0.0 < delta < 1.0:
+            other = BestArmTest(3, sigma=1.0, delta=delta)
+            other.ask(300)
+            other.tell(arms, rewards)
+            assert other.is_certified_ == certified
+
+
+def test_refused_rewards_leave_nothing():
+    """Not even what was seen of them."""
+    test = BestArmTest(2)
+    test.ask()
+    with pytest.raises(ValueError, match="outstanding"):
+        test.tell([1], [0.5])
+    with pytest.raises(ValueError, match="rewards are 0 or 1 only"):
+        test.observe([0, 1] * 50, [0.0, 1.0] * 50)
+    test = BestArmTest(2, ratio=True)
+    arms = test.ask(4)
+    before = json.dumps(test.to_dict())
+    with pytest.raises(ValueError, match="rewards over denominators"):
+        test.tell(arms, [1, 1e150, 1, 1], denominators=[1, 1e-150, 1, 1])
+    assert json.dumps(test.to_dict()) == before
+    test = BestArmTest(2, covariate_coef=1e200)
+    with pytest.raises(ValueError, match="without what covariates foretell"):
+        test.observe([0], [1.0], covariates=[1e150])
+    assert test.n_pulls_ == 0
+
+
+@pytest.mark.parametrize("evidence", ["eprocess", "lil"])
+def test_interrupted_rewards(evidence):
+    """Counts are those before."""
+    import signal
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    test = BestArmTest(50, evidence=evidence, sigma=1.0, max_pulls=10**8).observe(
+        np.arange(50), np.zeros(50)
+    )
+    rng = np.random.default_rng(0)
+    arms = rng.integers(50, size=3_000_000)
+    rewards = rng.normal(size=len(arms))
+    before = json.dumps(test.to_dict())
+    old = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(50):
+                test.observe(arms, rewards)
+                before = json.dumps(test.to_dict())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, old)
+    assert json.dumps(test.to_dict()) == before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rewards_at_the_ends_of_bounds(seed):
+    low, high = np.round(np.random.default_rng(seed).uniform([-9, 0.1], [0, 9]), 1)
+    test = BestArmTest(2, rewards="binary", bounds=(low, high))
+    test.observe([0, 1], [low, high])
+    assert_allclose(test.means_, [low, high], rtol=1e-12)
+
+
+def test_draws_that_fail_once():
+    """`run` goes on."""
+    calls = []
+
+    def draw(arm, size, rng):
+        calls.append(arm)
+        if len(calls) == 5:
+            raise OSError("no connection")
+        return rng.normal(size=size)
+
+    test = BestArmTest(2, sigma=1.0, max_pulls=20, random_state=0)
+    with pytest.raises(OSError):
+        test.run(draw)
+    assert test.n_outstanding_ == 0
+    assert test.run(draw).n_pulls_ == 20
+
+
+def test_rewards_that_never_come():
+    test = BestArmTest(3, sigma=1.0, max_pulls=6)
+    asked = test.ask(6)
+    test.withdraw(asked[:4])
+    assert test.n_outstanding_ == 2
+    with pytest.raises(ValueError, match="withdraw takes arms that were asked for"):
+        test.withdraw([asked[0]] * 3)
+    assert len(test.ask(10)) == 4
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_states_of_generators(kind):
+    rng = np.random.Generator(getattr(np.random, kind)(3))
+    test = BestArmTest(2, sigma=1.0, max_pulls=9, random_state=rng)
+    again = BestArmTest.from_dict(json.loads(json.dumps(test.to_dict())))
+    assert again._generator().random(5).tolist() == rng.random(5).tolist()
+
+
+def test_parameters_before_the_first_reward():
+    """May be set, whatever was looked at."""
+    test = BestArmTest(3, sigma=1.0)
+    assert not test.done_ and dir(test) and "done_" in dir(test)
+    test.set_params(delta=0.1, epsilon=0.5)
+    test.observe([0, 1], [0.0, 0.3])
+    assert test.recommendation_ == 0
+    procedure = LORD(0.05)
+    assert procedure.next_level_ < 0.01
+    procedure.set_params(alpha=0.5)
+    assert procedure.next_level_ > 0.01
+    study = MABFDR(sigma=1.0, max_pulls=100)
+    assert study.history_ == []
+    study.set_params(epsilon=5.0)
+    assert study.begin(2).epsilon == 5.0
+    # What cannot be is told when it is used.
+    assert "ask" in dir(BestArmTest(1)) and "test" in dir(LORD(2.0))
+
+
+def test_arrays_that_are_changed_in_place():
+    sigma = np.array([1.0, 2.0])
+    test = BestArmTest(2, sigma=sigma).observe([0, 1], [0.0, 1.0])
+    sigma[:] = 5.0
+    with pytest.raises(ValueError, match="sigma cannot be changed"):
+        test.ask()
+
+
+def test_other_kinds_of_arms():
+    """Objects, pandas' columns, and NumPy's texts."""
+    pandas = pytest.importorskip("pandas")
+    names = pandas.Index(["a", "b"])
+    test = BestArmTest(names, rewards="binary")
+    test.observe(pandas.Series(["a", "b", "b"]), pandas.Series([0, 1, 1]))
+    test.observe(np.array([0, 1], dtype=object), [0, 1])
+    assert test.counts_.tolist() == [2, 3]
+    BestArmTest(2, sigma=1.0).observe(np.array([0, 1], dtype=object), [0.0, 1.0])
+    for bad in (["x", "y"], [1j, 2], [None, 1.0], ["1", "2"]):
+        with pytest.raises(ValueError, match="rewards must be real numbers"):
+            BestArmTest(2, sigma=1.0).observe([0, 1], bad)
+    for params, name in (
+        ({"bets": "x"}, "bets"), ({"weights": "abc"}, "weights"),
+        ({"max_pulls": 10**30}, "max_pulls"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=name):
+            BestArmTest(3, sigma=1.0, **params).ask()
+
+
+def test_more_bad_simulations():
+    for options, message in (
+        ({"sigma": None}, "sigma"), ({"max_pulls": None}, "max_pulls"),
+        ({"means": np.zeros((2, 2, 2))}, "means must be of shape"),
+        ({"delta": [0.1, 0.1, 0.1]}, "delta must be a number or one for each"),
+        ({"delta": "x"}, "delta must be real numbers"),
+        ({"evidence": "lil", "until": "rejected"}, "until is for"),
+    ):  # fmt: skip
+        given = {"means": [[0.0, 1.0]] * 2, "max_pulls": 10, **options}
+        with pytest.raises(ValueError, match=message):
+            simulate_best_arm_tests(given.pop("means"), **given)
+    found = simulate_best_arm_tests(
+        [[0.0, 1.0]], max_pulls=10, random_state=np.random.default_rng(0)
+    )
+    assert found["n_pulls"][0] <= 10
+    MABFDR(sigma=[1.0, 1.0, 2.0], max_pulls=50, random_state=np.random.default_rng(0))
