@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skbounds.hmm._sequences import sequence_starts
+from skbounds.hmm._sequences import find_sequences
 
 # Iterations after which EM has ended, if they are more than ten times those shown.
 _LATER = 500
@@ -96,8 +96,11 @@ class HMMDisplay:
                 raise ValueError(
                     f"states must be of shape ({len(p)},); got {states.shape}."
                 )
-        starts = sequence_starts(len(p), sequence_id, lengths)
-        display = cls(probabilities=p, starts=starts, states=states)
+        found = find_sequences(len(p), sequence_id, lengths)
+        states = None if states is None else found.arrange(states)
+        display = cls(
+            probabilities=found.arrange(p), starts=found.starts, states=states
+        )
         return display.plot(ax=ax) if plot else display
 
     def plot(self, ax=None):

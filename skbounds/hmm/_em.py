@@ -75,19 +75,12 @@ def expectation(
         Only the log-likelihoods of the rows are wanted.
     """
     n, s = log_density.shape
-    density, top = np.empty((n, s)), np.empty(n)
-    _core.subtract_largest(log_density, density, top)
-    if not np.isfinite(top).all():
-        raise ValueError(
-            "the density of a row is 0 or infinite for all states: the data are too "
-            "far from the model (means and covariances) for double precision."
-        )
-    np.exp(density, out=density)
     # Laws that the user has set come in any type and memory order.
     start = np.ascontiguousarray(start, dtype=np.float64)
     transition = np.ascontiguousarray(transition, dtype=np.float64)
     # Where a transition is (nearly) impossible a state that has vanished may be missed.
     careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
+    density, top = _densities(log_density)
     filtered, scale = np.empty((n, s)), np.ones(n)
     posterior, pairs = np.empty((n, s)), np.zeros((s, s))
     failed = _core.forward(density, starts, start, transition, careful, filtered, scale)
@@ -131,6 +124,51 @@ def expectation(
         if i > first:
             pairs += pair
     return Expected(rows, posterior, pairs)
+
+
+def _densities(log_density):
+    """Return densities relative to each row's largest, and its logarithm."""
+    density, top = np.empty(log_density.shape), np.empty(len(log_density))
+    _core.subtract_largest(log_density, density, top)
+    if not np.isfinite(top).all():
+        raise ValueError(
+            "the density of a row is 0 or infinite for all states: the data are too "
+            "far from the model (means and covariances) for double precision."
+        )
+    return np.exp(density, out=density), top
+
+
+def filtering(log_density, starts, start, transition):
+    """Return the states' probabilities given the rows of their sequence so far.
+
+    Parameters
+    ----------
+    log_density : ndarray of shape (n, s)
+    starts : ndarray of int of shape (n_sequences + 1,)
+    start : ndarray of shape (s,)
+    transition : ndarray of shape (s, s)
+    """
+    start = np.ascontiguousarray(start, dtype=np.float64)
+    transition = np.ascontiguousarray(transition, dtype=np.float64)
+    careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
+    density, _ = _densities(log_density)
+    filtered, scale = np.empty_like(density), np.ones(len(density))
+    failed = _core.forward(density, starts, start, transition, careful, filtered, scale)
+    if not failed:
+        return filtered
+    with np.errstate(divide="ignore"):
+        ahead, log_transition = np.log(start), np.log(transition)
+        for q in np.flatnonzero(scale[starts[:-1]] == 0.0):
+            law = ahead
+            for i in range(starts[q], starts[q + 1]):
+                if i > starts[q]:
+                    law = logsumexp(law[:, None] + log_transition, axis=0)
+                law = law + log_density[i]
+                law = law - logsumexp(law)
+                filtered[i] = np.exp(law)
+    if not np.isfinite(filtered).all():
+        raise ValueError("the data are impossible under the model's transitions.")
+    return filtered
 
 
 def _one_window(log_density, at, log_start, log_transition):
@@ -196,7 +234,7 @@ class Options:
     covariance_type: str
     startprob: str
     window: int | None
-    reg_covar: float
+    reg_covar: np.ndarray
     max_iter: int
     tol: float
 

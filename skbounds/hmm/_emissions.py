@@ -126,8 +126,8 @@ def fit_gaussians(rows, posterior, before, covariance_type, reg_covar):
     before : tuple of ndarray
         Means and covariances that states without rows keep.
     covariance_type : str
-    reg_covar : float
-        Added to the variances.
+    reg_covar : ndarray of shape (d,)
+        Added to the variances of the columns.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def fit_gaussians(rows, posterior, before, covariance_type, reg_covar):
                 variances[j] = posterior[:, j] @ gaps / weight[j]
         variances = np.maximum(variances, 0.0)
         if covariance_type == "spherical":
-            variances = variances.mean(axis=1)
+            variances, reg_covar = variances.mean(axis=1), reg_covar.mean()
         shape = (len(weight), *[1] * (variances.ndim - 1))
         variances = np.where(seen.reshape(shape), variances + reg_covar, before[1])
         if not (variances > 0.0).all():
@@ -157,7 +157,7 @@ def fit_gaussians(rows, posterior, before, covariance_type, reg_covar):
     for j in range(len(weight)):
         gaps = rows.values - centred[j]
         covariances[j] = (posterior[:, [j]] * gaps).T @ gaps
-    ridge = reg_covar * np.eye(d)
+    ridge = np.diag(reg_covar)
     if covariance_type == "tied":
         return means, covariances[seen].sum(axis=0) / weight[seen].sum() + ridge
     covariances = covariances / safe[:, :, None] + ridge

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
@@ -16,7 +15,7 @@ from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.hmm import _em, _emissions, _mixing, _starts, _symmetric
 from skbounds.hmm._criteria import InformationCriteria
-from skbounds.hmm._sequences import sequence_starts
+from skbounds.hmm._sequences import find_sequences
 
 # Squares of larger values, summed, overflow.
 _LARGEST = 1e140
@@ -87,8 +86,10 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         Largest number of M-steps.
     tol : float, default=1e-6
         EM has converged once the log-likelihood per row changes by less.
-    reg_covar : float, default=1e-6
-        Added to the variances; not read by the symmetric model.
+    reg_covar : "auto" or float, default="auto"
+        Added to the variances; not read by the symmetric model. "auto": a millionth of
+        each column's variance, so that units do not matter (of a constant column a
+        millionth of its square, or of 1).
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     verbose : int, default=0
@@ -179,7 +180,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         "startprob_init": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "reg_covar": [Interval(Real, 0, None, closed="left")],
+        "reg_covar": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -203,7 +204,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         startprob_init=None,
         max_iter=200,
         tol=1e-6,
-        reg_covar=1e-6,
+        reg_covar="auto",
         random_state=None,
         verbose=0,
     ):
@@ -239,7 +240,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         y : None
             Ignored.
         sequence_id : array-like of shape (n_samples,), default=None
-            Labels of the rows' sequences. Rows of a sequence are adjacent.
+            Labels of the rows' sequences. Rows of equal labels are one sequence in
+            their order, adjacent or not.
         lengths : array-like of shape (n_sequences,), default=None
             Numbers of rows of the sequences, instead.
 
@@ -249,7 +251,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             Fitted estimator.
         """
         X = _check_size(validate_data(self, X, dtype=np.float64))
-        starts = sequence_starts(len(X), sequence_id, lengths)
+        found = find_sequences(len(X), sequence_id, lengths)
+        # In one memory order, for the same bits.
+        X, starts = np.ascontiguousarray(found.arrange(X)), found.starts
         if len(X) < self.n_components and (
             self.structure == "free" or self.means_init is None
         ):
@@ -267,10 +271,11 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         transition = _starts.law("transmat_init", self.transmat_init, (s, s))
         if self.startprob == "stationary" and self.startprob_init is None:
             start = _mixing.stationary_law(transition)
-        covariances = _starts.covariances(self, X)
+        floor = _starts.variance_floor(self.reg_covar, X)
+        covariances = _starts.covariances(self, X, floor)
         options = _em.Options(
-            self.covariance_type, self.startprob, self.window, self.reg_covar,
-            self.max_iter, self.tol,
+            self.covariance_type, self.startprob, self.window, floor, self.max_iter,
+            self.tol,
         )  # fmt: skip
         runs, failure = [], None
         for k in range(self.n_init if self.means_init is None else 1):
@@ -378,7 +383,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     def _path(self, X, means, n_iter, *, sequence_id=None, lengths=None):
         """Return the means along EM from given ones, (n_iter + 1, s, d)."""
         X = check_array(X, dtype=np.float64)
-        starts = sequence_starts(len(X), sequence_id, lengths)
+        found = find_sequences(len(X), sequence_id, lengths)
+        X, starts = found.arrange(X), found.starts
         path = []
         if self.structure == "symmetric":
             stay = 0.5
@@ -392,15 +398,15 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )  # fmt: skip
         else:
             s = self.n_components
+            floor = _starts.variance_floor(self.reg_covar, X)
             options = _em.Options(
-                self.covariance_type, self.startprob, self.window, self.reg_covar,
-                n_iter, 0.0,
-            )  # fmt: skip
+                self.covariance_type, self.startprob, self.window, floor, n_iter, 0.0
+            )
             chain = _em.Chain(
                 _starts.law("startprob_init", self.startprob_init, (s,)),
                 _starts.law("transmat_init", self.transmat_init, (s, s)),
                 means,
-                _starts.covariances(self, X),
+                _starts.covariances(self, X, floor),
             )
             _em.fit_chain(
                 chain, _emissions.Rows(X, X.mean(axis=0)), starts, options,
@@ -434,11 +440,15 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "states, or take structure='free'."
             )
 
-    def _expect(self, X, sequence_id, lengths, *, window=None, rows_only=False):
-        """Return what the E-step finds."""
+    def _arrange(self, X, sequence_id, lengths):
+        """Return rows, checked and sequence after sequence, and their `Sequences`."""
         check_is_fitted(self)
         X = _check_size(validate_data(self, X, dtype=np.float64, reset=False))
-        starts = sequence_starts(len(X), sequence_id, lengths)
+        found = find_sequences(len(X), sequence_id, lengths)
+        return found.arrange(X), found
+
+    def _expect(self, X, starts, *, window=None, rows_only=False):
+        """Return what the E-step finds."""
         if _is_symmetric(self):
             model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
             sigma = self._params_["sigma"]
@@ -473,7 +483,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         log_likelihood : ndarray of shape (n_samples,)
             Their sum is the log-likelihood.
         """
-        return self._expect(X, sequence_id, lengths, rows_only=True).rows
+        X, sequences = self._arrange(X, sequence_id, lengths)
+        found = self._expect(X, sequences.starts, rows_only=True)
+        return sequences.restore(found.rows)
 
     def score(self, X, y=None, *, sequence_id=None, lengths=None):
         """Return the log-likelihood per row.
@@ -514,12 +526,37 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         p : ndarray of shape (n_samples, n_components)
             Smoothed probabilities.
         """
-        check_is_fitted(self)
-        window = self._params_["window"]
-        found = self._expect(X, sequence_id, lengths, window=window)
+        X, sequences = self._arrange(X, sequence_id, lengths)
+        found = self._expect(X, sequences.starts, window=self._params_["window"])
         if _is_symmetric(self):
-            return _symmetric.probabilities(found)
-        return found.posterior
+            return sequences.restore(_symmetric.probabilities(found))
+        return sequences.restore(found.posterior)
+
+    def filter_proba(self, X, *, sequence_id=None, lengths=None):
+        """Return the states' probabilities given the rows of their sequence so far.
+
+        .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the order of time, sequence after sequence.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_components)
+            Filtered probabilities: those of a row do not depend on later rows; of the
+            last row of a sequence they are those of `predict_proba`.
+        """
+        X, sequences = self._arrange(X, sequence_id, lengths)
+        p = _em.filtering(
+            self._log_densities(X), sequences.starts, self.startprob_, self.transmat_
+        )
+        return sequences.restore(p)
 
     def predict(self, X, *, sequence_id=None, lengths=None):
         """Return the states: of largest probability each, or the likeliest sequence.
@@ -563,13 +600,11 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         states : ndarray of shape (n_samples,)
             Numbers of states.
         """
-        check_is_fitted(self)
-        X = _check_size(validate_data(self, X, dtype=np.float64, reset=False))
-        starts = sequence_starts(len(X), sequence_id, lengths)
+        X, sequences = self._arrange(X, sequence_id, lengths)
         states = np.empty(len(X), dtype=np.int64)
         with np.errstate(divide="ignore"):
             log_prob = _core.viterbi(
-                self._log_densities(X), starts,
+                self._log_densities(X), sequences.starts,
                 np.log(np.ascontiguousarray(self.startprob_, dtype=np.float64)),
                 np.log(np.ascontiguousarray(self.transmat_, dtype=np.float64)), states,
             )  # fmt: skip
@@ -578,7 +613,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "no sequence of states has a positive density: the data are too far "
                 "from the model, or impossible under its transitions."
             )
-        return float(log_prob), states
+        return float(log_prob), sequences.restore(states)
 
     def sample(self, n_samples=1, random_state=None):
         """Draw a sequence from the model.
@@ -609,12 +644,15 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             X[own] += noise[own] @ root.T
         return X, states
 
-    @available_if(_is_symmetric)
     def truncation_bound(self, k):
-        """Return by how much windows change the posterior means of the states at most.
+        """Return by how much windows change the posterior of a state at most.
 
-        abs(E[Z_i | x] - E[Z_i | x_{i-k}, ..., x_{i+k}]) <= 2 abs(beta) rho^k for the
-        fitted model, whatever the rows: deterministic, and without unknown constants.
+        The sum over states z of abs(p(z_i = z | x) - p(z_i = z | x_{i-k}, ...,
+        x_{i+k})) for the fitted model, whatever the rows and whatever law the window
+        starts from: deterministic, and without unknown constants.
+
+        .. versionchanged:: 0.2
+           For every chain, not for the symmetric one only.
 
         Parameters
         ----------
@@ -624,11 +662,24 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         Returns
         -------
         bound : float
-            Twice as much as for a state's probability.
+            At most 2, which says nothing; so it is where a transition is impossible.
+            A single probability changes by half of it at most.
+
+        Notes
+        -----
+        Rows multiply the forward and backward vectors by diagonal matrices, which does
+        not change Hilbert's distance, and steps of the chain multiply them by A, which
+        shrinks it by Birkhoff's coefficient tau = tanh(Delta / 4); Delta is the
+        diameter of A, the largest logarithm of A(i, j) A(k, l) / (A(i, l) A(k, j)). The
+        window's vectors are at most D = Delta (tau^(k-1) + tau^k) away, and laws at
+        distance D differ by at most 2 tanh(D / 4). Of the symmetric model it is
+        2 abs(beta) rho^k, which is sharper.
         """
         check_is_fitted(self)
-        if not isinstance(k, Integral) or k < 0:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 0:
             raise ValueError(f"k must be an integer, 0 or more; got {k!r}.")
+        if not _is_symmetric(self):
+            return _mixing.truncation_bound(self.transmat_, int(k))
         model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
         return _symmetric.truncation_bound(model, int(k))
 

@@ -57,6 +57,31 @@ def reversible_gap(transition, law):
     return float(np.abs(flow - flow.T).max())
 
 
+def projective_diameter(transition):
+    """Return the largest log of A(i, j) A(k, l) / (A(i, l) A(k, j)); inf for zeros."""
+    if not (transition > _NEVER).all():
+        return np.inf
+    logs = np.log(transition)
+    # Of two rows the spread of the differences of their logarithms.
+    gaps = logs[:, None, :] - logs[None, :, :]
+    return float(np.ptp(gaps, axis=2).max())
+
+
+def truncation_bound(transition, k):
+    """Return a bound of what windows of reach k change in the law of a state.
+
+    Of the sum over states of absolute differences, for any start law of the window;
+    see `BaumWelchHMM.truncation_bound`.
+    """
+    diameter = projective_diameter(transition)
+    if k == 0 or not np.isfinite(diameter):
+        # One state has one law.
+        return 2.0 if len(transition) > 1 else 0.0
+    tau = np.tanh(diameter / 4.0)
+    distance = diameter * (tau ** (k - 1) + tau**k)
+    return float(2.0 * np.tanh(distance / 4.0))
+
+
 def contraction_rate(changes):
     """Return the factor per iteration of the last changes of the parameters.
 

@@ -11,6 +11,11 @@ from sklearn.utils import check_array
 
 from skbounds.hmm import _emissions
 
+# Of a column's variance that is added to the variances of the states.
+_SHARE = 1e-6
+# A millionth of smaller ones is not computed with.
+_LEAST_VARIANCE = 1e-280
+
 
 def law(name, given, shape):
     """Return probabilities that were given, or all the same."""
@@ -26,11 +31,27 @@ def law(name, given, shape):
     return found / found.sum(axis=-1, keepdims=True)
 
 
-def covariances(hmm, X):
+def variance_floor(reg_covar, X):
+    """Return what is added to the variances of the columns."""
+    if not isinstance(reg_covar, str):
+        return np.full(X.shape[1], float(reg_covar))
+    variances, constant = X.var(axis=0), np.ptp(X, axis=0) == 0.0
+    vanishing = ~constant & (variances < _LEAST_VARIANCE)
+    if vanishing.any():
+        raise ValueError(
+            f"X has columns whose squares vanish, {np.flatnonzero(vanishing).tolist()}: "
+            "multiply them by a number, or give reg_covar."
+        )
+    # A constant has no scale but its own size.
+    size = np.where(X[0] ** 2 < _LEAST_VARIANCE, 1.0, X[0] ** 2)
+    return _SHARE * np.where(constant, size, variances)
+
+
+def covariances(hmm, X, floor):
     """Return covariances at the start."""
     s, d = hmm.n_components, X.shape[1]
     if hmm.covariances_init is None:
-        matrix = np.diag(X.var(axis=0) + hmm.reg_covar)
+        matrix = np.diag(X.var(axis=0) + floor)
         matrices = np.repeat(matrix[None], s, axis=0)
     else:
         matrices = np.array(hmm.covariances_init, dtype=np.float64)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from reference import hmm as ref
 
 from hmm.toy import (
+    at,
     fit_from,
     fit_symmetric,
     random_sequences,
@@ -49,13 +50,10 @@ def test_symmetric_attributes():
 
 
 def test_symmetric_only():
-    """The general model has no signal-to-noise ratio and no bound."""
+    """The general model has no signal-to-noise ratio."""
     X, _ = symmetric_data(1, 60, [2.0], 0.2)
     model = BaumWelchHMM(random_state=0).fit(X)
     assert not hasattr(model, "snr_")
-    assert not hasattr(model, "truncation_bound")
-    assert hasattr(symmetric(X), "truncation_bound")
-    assert not hasattr(BaumWelchHMM(), "truncation_bound")
     refitted = BaumWelchHMM(structure="symmetric", sigma=1.0, random_state=0).fit(X)
     refitted.set_params(structure="free").fit(X)
     assert not hasattr(refitted, "snr_")
@@ -275,3 +273,143 @@ def test_separated_states_mix_slowly():
     model = BaumWelchHMM(3, random_state=0).fit(X, lengths=[100, 100, 100])
     assert model.eps_mix_ < 0.6
     assert_allclose(model.eps_mix_, ref.eps_mix(theta["transmat"]), atol=0.15)
+
+
+# -------------------------------------------------------------------------- forgetting
+
+
+@pytest.mark.parametrize("zeros", [0, 1])
+@pytest.mark.parametrize("s", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_filtered_probabilities(seed, s, zeros):
+    """By enumeration of all paths; several sequences."""
+    theta = random_theta(seed, s, 2, zeros=min(zeros, s - 1))
+    sequences = random_sequences(seed, [5, 1, 4], 2)
+    model = at(theta)
+    X, lengths = np.vstack(sequences), [len(x) for x in sequences]
+    found = model.filter_proba(X, lengths=lengths)
+    expected = []
+    for x in sequences:
+        B = ref.emissions(x, theta)
+        for t in range(1, len(x) + 1):
+            paths = ref.enumerate_paths(B[:t], theta["startprob"], theta["transmat"])
+            expected.append(paths["gamma"][-1])
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    ends = np.cumsum(lengths) - 1
+    smoothed = model.predict_proba(X, lengths=lengths)
+    assert_allclose(found[ends], smoothed[ends], rtol=1e-10, atol=1e-13)
+
+
+def test_filtered_probabilities_of_the_symmetric_model():
+    X, _ = symmetric_data(0, 8, [1.2, -0.5], 0.2)
+    model = symmetric_at([1.0, -0.4], 0.3, 1.0)
+    found = model.filter_proba(X)
+    for t in range(1, 9):
+        assert_allclose(found[t - 1], model.predict_proba(X[:t])[-1], rtol=1e-12)
+
+
+def test_filtered_probabilities_where_all_vanish():
+    """A row that is far from all states of positive probability."""
+    theta = {
+        "startprob": np.array([1.0, 0.0]),
+        "transmat": np.array([[1.0 - 1e-12, 1e-12], [0.5, 0.5]]),
+        "means": np.array([[0.0], [60.0]]),
+        "covariances": np.ones((2, 1, 1)),
+    }
+    X = np.array([[0.0], [60.0], [60.0], [0.0]])
+    model = at(theta)
+    found = model.filter_proba(X)
+    for t in range(1, 5):
+        assert_allclose(found[t - 1], model.predict_proba(X[:t])[-1], atol=1e-12)
+
+
+def posterior(B, law, A, i):
+    """Law of state i, by sums and products."""
+    ahead = law * B[0]
+    for row in B[1 : i + 1]:
+        ahead = (ahead @ A) * row
+        ahead /= ahead.sum()
+    after = np.ones(len(A))
+    for row in B[:i:-1]:
+        after = A @ (row * after)
+        after /= after.sum()
+    return ahead * after / (ahead @ after)
+
+
+@pytest.mark.parametrize("s", [2, 3, 5])
+@pytest.mark.parametrize("k", [1, 2, 4, 8])
+def test_truncation_of_every_chain(s, k):
+    """Never violated, whatever the rows, the chain and the law of the window."""
+    worst = 0.0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, s, k])
+        # Chains that mix well and badly, densities that say little and much.
+        A = rng.dirichlet(np.full(s, rng.choice([0.5, 2.0, 20.0])), size=s)
+        theta = random_theta(seed, s, 1) | {"transmat": A}
+        bound = at(theta).truncation_bound(k)
+        B = np.exp(rng.choice([0.3, 2.0, 10.0]) * rng.normal(size=(40, s)))
+        for i in (0, 3, 20, 39):
+            low, high = max(i - k, 0), min(i + k + 1, 40)
+            law = theta["startprob"] if low == 0 else rng.dirichlet(np.full(s, 0.2))
+            gap = posterior(B, theta["startprob"], A, i)
+            gap = np.abs(gap - posterior(B[low:high], law, A, i - low)).sum()
+            assert gap <= bound * (1.0 + 1e-9) + 1e-12
+            worst = max(worst, gap / bound)
+    # It is not idle: some windows come near.
+    assert worst > (0.05 if k <= 4 else 0.001)
+
+
+def test_truncation_by_closed_forms():
+    """Of two states, no reach, and a zero."""
+    A = np.array([[0.8, 0.2], [0.3, 0.7]])
+    theta = random_theta(0, 2, 1) | {"transmat": A}
+    diameter = np.log(0.8 * 0.7 / (0.2 * 0.3))
+    tau = np.tanh(diameter / 4)
+    for k in (1, 3, 7):
+        distance = diameter * (tau ** (k - 1) + tau**k)
+        assert_allclose(at(theta).truncation_bound(k), 2 * np.tanh(distance / 4))
+    assert at(theta).truncation_bound(0) == 2.0
+    theta["transmat"] = np.array([[1.0, 0.0], [0.3, 0.7]])
+    assert at(theta).truncation_bound(50) == 2.0
+    assert at(random_theta(0, 1, 1)).truncation_bound(0) == 0.0
+    # The symmetric one is sharper.
+    for k in (1, 5):
+        theta["transmat"] = ref.symmetric_transmat(0.3)
+        sharper = symmetric_at([1.0], 0.3, 1.0).truncation_bound(k)
+        assert sharper <= at(theta).truncation_bound(k)
+    for bad in (-1, 0.5, "2", True):
+        with pytest.raises(ValueError, match="k must be an integer"):
+            at(theta).truncation_bound(bad)
+
+
+# ------------------------------------------------------------------------------- units
+
+
+@pytest.mark.parametrize("power", [-8, -3, 3, 8])
+@pytest.mark.parametrize("kind", ["diag", "full", "spherical", "tied"])
+def test_units_do_not_matter(kind, power):
+    """With the default floor: the same states in other units."""
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(2, size=30), 20)
+    X = rng.normal(3.0 * states[:, None], 1.0 + states[:, None], size=(600, 2))
+    scale = 10.0**power
+    options = {"covariance_type": kind, "random_state": 0, "tol": 1e-9}
+    plain = BaumWelchHMM(**options).fit(X)
+    other = BaumWelchHMM(**options).fit(scale * X)
+    assert_allclose(other.means_, scale * plain.means_, rtol=1e-6)
+    assert_allclose(other.covariances_, scale**2 * plain.covariances_, rtol=1e-5,
+                    atol=1e-9 * scale**2)  # fmt: skip
+    assert_allclose(other.transmat_, plain.transmat_, rtol=1e-5)
+    assert (other.predict(scale * X) == plain.predict(X)).all()
+
+
+def test_regimes_of_small_returns():
+    """Standard deviations of 5e-4 and 2e-3 are told apart."""
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(2, size=60), 50)
+    X = rng.normal(0.0, np.where(states == 1, 2e-3, 5e-4))[:, None]
+    model = BaumWelchHMM(random_state=0).fit(X)
+    deviations = np.sqrt(model.covariances_[:, 0, 0])
+    assert_allclose(np.sort(deviations), [5e-4, 2e-3], rtol=0.1)
+    agree = np.mean(model.predict(X) == states)
+    assert max(agree, 1.0 - agree) > 0.95
