@@ -39,8 +39,9 @@ def variance_floor(reg_covar, X):
     vanishing = ~constant & (variances < _LEAST_VARIANCE)
     if vanishing.any():
         raise ValueError(
-            f"X has columns whose squares vanish, {np.flatnonzero(vanishing).tolist()}: "
-            "multiply them by a number, or give reg_covar."
+            "X has columns whose squares vanish, "
+            f"{np.flatnonzero(vanishing).tolist()}: multiply them by a number, or give "
+            "reg_covar."
         )
     # A constant has no scale but its own size.
     size = np.where(X[0] ** 2 < _LEAST_VARIANCE, 1.0, X[0] ** 2)
