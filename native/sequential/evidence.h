@@ -127,6 +127,10 @@ class Evidence {
         control_ = control;
         shift_ = shift;
         gap_ = arm.mean() - shift - control.mean();
+        if (is_unbounded(arm, control)) {
+            *exact = true;
+            return -INFINITE;
+        }
         const Screen first = screen(rewards_, arm, control, shift);
         *exact = false;
         if (first.bound <= enough) return first.bound;
@@ -197,6 +201,7 @@ class Evidence {
             return log_evalue(arm, control, shift, threshold * (1.0 - 1e-15), &exact) >=
                    threshold;
         };
+        if (is_unbounded(arm, control)) return -INFINITE;
         // At a gap of 0 there is no evidence.
         double high = arm.mean() - control.mean(), low = high;
         double width = 1.0 / sqrt(arm.n + control.n);
@@ -230,6 +235,14 @@ class Evidence {
     double scale_ = 0.0;
     State arm_{}, control_{};
     double shift_ = 0.0, gap_ = 0.0;
+
+    // Whether some m far away makes the mixture as small as one likes: where the counts of
+    // normal rewards differ by more than the bets, which would have to balance them.
+    bool is_unbounded(const State &arm, const State &control) const {
+        if (rewards_ != NORMAL) return false;
+        const double least = bets_[0], most = bets_[n_bets_ - 1];
+        return arm.n * most < control.n * least || control.n * most < arm.n * least;
+    }
 
     Point look(double m) {
         if (rewards_ == BINARY) {

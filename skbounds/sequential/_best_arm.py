@@ -64,7 +64,9 @@ class BestArmTest(Started):
         With "lil" it is mandatory, and a number (1/2 for rewards in [0, 1]).
     bets : array-like, default=None
         Bets of the e-process, positive and increasing; below 1 for "bounded". None is a
-        grid of powers of two for any effect size.
+        grid of powers of two for any effect size. Of "normal" rewards there is no
+        evidence between arms whose numbers of rewards differ by more than the bets do,
+        16384 times by default.
     weights : array-like of shape (n_arms - 1,), default=None
         How the alternatives share in the evidence: positive, of sum 1. None is equally.
     max_pulls : int, default=None

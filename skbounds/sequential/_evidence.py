@@ -167,7 +167,9 @@ def log_evalue(arm, control, *, rewards, sigma=None, epsilon=0.0, bets=None):
     Returns
     -------
     log_e : float
-        Natural logarithm, 0 where one of the two has no rewards.
+        Natural logarithm, 0 where one of the two has no rewards. Of "normal" rewards
+        whose numbers differ by more than the factor from the least to the largest bet,
+        16384 by default, it is -inf: give smaller bets for those.
 
     See Also
     --------

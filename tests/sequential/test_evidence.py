@@ -92,22 +92,70 @@ def test_it_is_the_least_mixture(kind):
         assert found >= min(values) - 0.1
 
 
-def test_exact_expectations_of_the_mixture():
-    """1 at the true m: binary and normal. Less for bounded rewards."""
+@pytest.mark.parametrize("b", [0.02, 0.3, 1.7])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4])
+def test_one_bet_and_equal_counts(b, epsilon):
+    """The mixture does not depend on m: b (S - S_0 - n eps) - b^2 n, of mean 1."""
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 300):
+        sums = rng.normal(size=2) * np.sqrt(n)
+        found = log_evalue(
+            (n, sums[0]), (n, sums[1]), rewards="normal", sigma=1.0, epsilon=epsilon,
+            bets=[b],
+        )  # fmt: skip
+        expected = b * (sums[0] - sums[1] - n * epsilon) - b**2 * n
+        assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    # By quadrature over S - S_0, which is N(0, 2 n).
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    mean = sum(
+        w * np.exp(log_evalue((4, 2.0 + np.sqrt(8.0) * z), (4, 2.0), rewards="normal",
+                              sigma=1.0, bets=[b]))
+        for z, w in zip(nodes, weights, strict=True)
+    )  # fmt: skip
+    assert_allclose(mean / np.sqrt(2.0 * np.pi), 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("counts", [(4, 9), (9, 4), (5, 5)])
+def test_expectation_of_normal_evidence(counts):
+    """At most 1 under the null, by quadrature over both sums."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    total = 0.0
+    for x, u in zip(nodes, weights, strict=True):
+        for y, v in zip(nodes, weights, strict=True):
+            arm = counts[0], np.sqrt(counts[0]) * x
+            control = counts[1], np.sqrt(counts[1]) * y
+            found = log_evalue(
+                arm, control, rewards="normal", sigma=1.0, bets=[0.1, 0.2, 0.4, 0.8]
+            )
+            total += u * v / (2.0 * np.pi) * np.exp(found)
+    assert 0.2 < total < 1.0
+
+
+def test_the_reference_by_exact_expectations():
+    """What all is compared with: 1 at the true m, less for bounded rewards."""
     for p in (0.1, 0.5):
         assert_allclose(ref.expected_mixture(10, 6, p, p, p, "binary"), 1.0, rtol=1e-12)
     bets = [b for b in ref.default_bets("normal") if b <= 1.0]
-    weights, found = bet_weights(len(bets)), 0.0
-    # The normal moment generating function, term by term.
-    for k, b in enumerate(bets):
-        for l, c in enumerate(bets):
-            n, n0 = 4, 9
-            mean = np.exp(0.5 * b**2 * n - 0.5 * b**2 * n)
-            mean *= np.exp(0.5 * c**2 * n0 - 0.5 * c**2 * n0)
-            found += weights[k, l] * mean
-    assert_allclose(found, 1.0, rtol=1e-12)
+    found = ref.expected_mixture_normal(4, 9, 0.3, 0.3, 0.3, bets=bets)
+    assert_allclose(found, 1.0, rtol=1e-9)
     found = ref.expected_mixture(5, 3, 0.3, 0.3, 0.3, "bounded")
     assert_allclose(found, 0.950255533069, rtol=1e-11)
+
+
+def test_counts_beyond_the_bets():
+    """No bets balance them, and the least mixture is 0: no evidence, no interval."""
+    for arm, control in (((10, 30.0), (10**6, 0.0)), ((10**6, 3e6), (10, 0.0))):
+        found = log_evalue(arm, control, rewards="normal", sigma=1.0)
+        assert found == -np.inf
+        found = lift_interval(arm, control, rewards="normal", sigma=1.0)
+        assert found == (-np.inf, np.inf)
+    # Smaller bets do; conversions have no such limit.
+    bets = 2.0 ** np.arange(-20, 4)
+    found = log_evalue(
+        (10, 30.0), (10**6, 0.0), rewards="normal", sigma=1.0, bets=bets
+    )  # fmt: skip
+    assert 30.0 < found < 45.0
+    assert log_evalue((10, 8), (10**6, 1000), rewards="binary") > 20.0
 
 
 @pytest.mark.parametrize(
