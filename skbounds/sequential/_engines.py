@@ -351,7 +351,9 @@ class EvidenceEngine(Engine):
         self.peak[:] = _array(state["log_peaks"], len(self.peak))
         if not ((self.peak >= 0.0) & (self.counts[1:] >= 0.0)).all():
             raise ValueError("the state has numbers that cannot be.")
-        self.log_e[:], self.exact[:] = np.inf, False
+        # Looks compare with what was known before: all of it, as of now.
+        self.exact[:] = False
+        self.log_evalues()
 
 
 ENGINES = {"lil": LILEngine, "eprocess": EvidenceEngine}

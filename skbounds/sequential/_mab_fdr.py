@@ -85,7 +85,8 @@ class MABFDR(Started):
     max_pulls : int
         Largest number of rewards of an experiment.
     sampler : {"toptwo", "lift", "lucb", "uniform"}, default=None
-        As of `BestArmTest`.
+        As of `BestArmTest`; but None is "lift" with e-processes, as a discovery is what
+        an experiment is for.
     overlap : bool, default=False
         Whether several experiments may be open. Levels then are those of tests that go
         on at the same time, and the mFDR is controlled.
@@ -125,8 +126,8 @@ class MABFDR(Started):
     `ADDIS` asks for p-values that are uniformly conservative, which those of
     e-processes were found to be at ties, without a proof; who wants theorems only takes
     `LORDPlusPlus`. For experiments that overlap in users or share a control: `ELOND`.
-    The sampler "toptwo" looks for the best arm; where arms are close and a discovery is
-    all that is wanted, "lift" makes two to three times as many of the same rewards.
+    The sampler "toptwo" looks for the best arm and starves a control that is out of
+    question: where two arms are good it may find nothing, however large the lift.
     With LORD the mFDR is at most alpha after each experiment (Theorem 4), with
     LORDPrime the FDR as well (Theorem 5).
 
@@ -218,11 +219,14 @@ class MABFDR(Started):
 
     def _make(self, n_arms, level, seed, own):
         given = {name: self._given_[name] for name in _SHARED}
+        lil = given["evidence"] == "lil"
+        if given["sampler"] is None and not lil:
+            # An experiment is to find an arm that is better than the control.
+            given["sampler"] = "lift"
         test = BestArmTest(
             n_arms, delta=min(max(level, _NO_LEVEL), _ALL), random_state=seed,
             **{**given, **own},
         )  # fmt: skip
-        lil = self._given_["evidence"] == "lil"
         test._start(None if lil else "rejected")
         return test
 

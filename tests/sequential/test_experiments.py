@@ -503,16 +503,36 @@ def test_state_survives(case, way):
         waiting += asked.tolist()
         rng.shuffle(waiting)
         part, waiting = waiting[:3], waiting[3:]
-        rewards = rng.random(len(part))
+        names = CASES[case].get("n_arms", [0, 1, 2])
+        shares = np.array([0.2, 0.35, 0.8])[[names.index(arm) for arm in part]]
+        rewards = rng.beta(2 * shares, 2 * (1 - shares))
         if "binary" in CASES[case].values():
-            rewards = np.round(rewards)
+            rewards = (rng.random(len(part)) < shares).astype(float)
         for test in (plain, other):
             test.tell(part, rewards)
         assert_array_equal(other.p_values_, plain.p_values_)
         assert_array_equal(other.evalues_, plain.evalues_)
         assert other.n_outstanding_ == plain.n_outstanding_
-    assert plain.n_pulls_ > 100
+    assert plain.n_pulls_ > 20
+    assert plain.p_value_ < 1.0 or plain.is_asymptotic_
     assert_array_equal(np.array(other.lift_intervals()), plain.lift_intervals())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_written_down_after_each_reward(kind):
+    """As a web service does: running p-values go on, and arms are adopted."""
+    arms, rewards = log_of(kind, [0.2, 0.5, 0.7], 300)
+    whole = BestArmTest(3, **KINDS[kind]).observe(arms, rewards)
+    text = json.dumps(BestArmTest(3, **KINDS[kind]).to_dict())
+    for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+        test = BestArmTest.from_dict(json.loads(text)).observe([arm], [reward])
+        text = json.dumps(test.to_dict())
+    assert_array_equal(test.p_values_, whole.p_values_)
+    if kind == "normal":
+        # Of lifts of half of sigma.
+        assert whole.p_values_[2] < 0.1
+    else:
+        assert whole.p_values_[2] < 1e-6
 
 
 STATE_0_1 = {
@@ -866,6 +886,19 @@ def test_default_study():
             low, high = entry["lift_interval"]
             assert low < high
     assert sum(e["rejected"] for e in study.history_) >= 5
+
+
+def test_two_good_arms_do_not_starve_the_control():
+    """The default looks for a better arm, not for the best one of two."""
+    rates = [0.04, 0.08, 0.082]
+    options = {"alpha": 0.1, "rewards": "binary", "max_pulls": 20_000}
+    default = MABFDR(random_state=0, **options).run([(3, coin(rates))] * 4)
+    lift = MABFDR(sampler="lift", random_state=0, **options)
+    assert default.history_ == lift.run([(3, coin(rates))] * 4).history_
+    assert sum(entry["rejected"] for entry in default.history_) >= 3
+    assert default.begin(2)._settings_.sampler == "lift"
+    lil = MABFDR(evidence="lil", sigma=1.0, max_pulls=100)
+    assert lil.begin(2)._settings_.sampler == "lucb"
 
 
 def test_studies_of_e_values():
