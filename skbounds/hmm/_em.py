@@ -58,6 +58,50 @@ class Expected:
     pairs: np.ndarray
 
 
+class Forward:
+    """The forward pass over rows.
+
+    Attributes
+    ----------
+    start, transition : ndarray
+        The laws, in one type and memory order.
+    density : ndarray of shape (n, s)
+        Relative to each row's largest.
+    top : ndarray of shape (n,)
+        Logarithms of the largest.
+    filtered : ndarray of shape (n, s)
+        Laws of the states given the rows of their sequence so far.
+    scale : ndarray of shape (n,)
+    careful : bool
+        Whether a transition is (nearly) impossible, so that a state that has vanished
+        may be missed.
+    failed : ndarray of int
+        Sequences in which all states have vanished; they are for logarithms.
+    """
+
+    def __init__(self, log_density, starts, start, transition):
+        self.start = np.ascontiguousarray(start, dtype=np.float64)
+        self.transition = np.ascontiguousarray(transition, dtype=np.float64)
+        least = min(self.transition.min(), self.start.min())
+        self.careful = bool(least < _IMPOSSIBLE)
+        self.density, self.top = np.empty(log_density.shape), np.empty(len(log_density))
+        _core.subtract_largest(log_density, self.density, self.top)
+        if not np.isfinite(self.top).all():
+            raise ValueError(
+                "the density of a row is 0 or infinite for all states: the data are "
+                "too far from the model (means and covariances) for double precision."
+            )
+        np.exp(self.density, out=self.density)
+        self.filtered, self.scale = np.empty_like(self.density), np.ones(len(self.top))
+        any_failed = _core.forward(
+            self.density, starts, self.start, self.transition, self.careful,
+            self.filtered, self.scale,
+        )  # fmt: skip
+        self.failed = np.arange(0)
+        if any_failed:
+            self.failed = np.flatnonzero(self.scale[starts[:-1]] == 0.0)
+
+
 def expectation(
     log_density, starts, start, transition, *, window=None, rows_only=False
 ) -> Expected:
@@ -75,37 +119,32 @@ def expectation(
         Only the log-likelihoods of the rows are wanted.
     """
     n, s = log_density.shape
-    # Laws that the user has set come in any type and memory order.
-    start = np.ascontiguousarray(start, dtype=np.float64)
-    transition = np.ascontiguousarray(transition, dtype=np.float64)
-    # Where a transition is (nearly) impossible a state that has vanished may be missed.
-    careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
-    density, top = _densities(log_density)
-    filtered, scale = np.empty((n, s)), np.ones(n)
+    ahead = Forward(log_density, starts, start, transition)
+    start, transition, density = ahead.start, ahead.transition, ahead.density
     posterior, pairs = np.empty((n, s)), np.zeros((s, s))
-    failed = _core.forward(density, starts, start, transition, careful, filtered, scale)
     longest = np.diff(starts).max()
     whole = window is None or window >= longest - 1
     if not rows_only and whole:
-        _core.backward(density, starts, transition, filtered, scale, posterior, pairs)
+        _core.backward(
+            density, starts, transition, ahead.filtered, ahead.scale, posterior, pairs
+        )
         pairs *= transition
     with np.errstate(divide="ignore"):
         log_start, log_transition = np.log(start), np.log(transition)
-        rows = np.log(scale) + top
-    if failed:
-        for q in np.flatnonzero(scale[starts[:-1]] == 0.0):
-            first, stop = starts[q], starts[q + 1]
-            _core.log_pass(
-                log_density, first, stop, log_start, log_transition, posterior, pairs,
-                rows[first:stop],
-            )  # fmt: skip
+        rows = np.log(ahead.scale) + ahead.top
+    for q in ahead.failed:
+        first, stop = starts[q], starts[q + 1]
+        _core.log_pass(
+            log_density, first, stop, log_start, log_transition, posterior, pairs,
+            rows[first:stop],
+        )  # fmt: skip
     if not np.isfinite(rows).all():
         raise ValueError("the data are impossible under the model's transitions.")
     if rows_only or whole:
         return Expected(rows, posterior, pairs)
     pairs = np.zeros((s, s))
     law, missed = stationary_law(transition), np.zeros(n, dtype=bool)
-    careful = careful or bool(law.min() < _IMPOSSIBLE)
+    careful = ahead.careful or bool(law.min() < _IMPOSSIBLE)
     _core.windows(
         density, starts, start, law, transition, careful, window, posterior, pairs,
         missed,
@@ -126,18 +165,6 @@ def expectation(
     return Expected(rows, posterior, pairs)
 
 
-def _densities(log_density):
-    """Return densities relative to each row's largest, and its logarithm."""
-    density, top = np.empty(log_density.shape), np.empty(len(log_density))
-    _core.subtract_largest(log_density, density, top)
-    if not np.isfinite(top).all():
-        raise ValueError(
-            "the density of a row is 0 or infinite for all states: the data are too "
-            "far from the model (means and covariances) for double precision."
-        )
-    return np.exp(density, out=density), top
-
-
 def filtering(log_density, starts, start, transition):
     """Return the states' probabilities given the rows of their sequence so far.
 
@@ -148,24 +175,18 @@ def filtering(log_density, starts, start, transition):
     start : ndarray of shape (s,)
     transition : ndarray of shape (s, s)
     """
-    start = np.ascontiguousarray(start, dtype=np.float64)
-    transition = np.ascontiguousarray(transition, dtype=np.float64)
-    careful = bool(min(transition.min(), start.min()) < _IMPOSSIBLE)
-    density, _ = _densities(log_density)
-    filtered, scale = np.empty_like(density), np.ones(len(density))
-    failed = _core.forward(density, starts, start, transition, careful, filtered, scale)
-    if not failed:
-        return filtered
+    ahead = Forward(log_density, starts, start, transition)
+    filtered = ahead.filtered
     with np.errstate(divide="ignore"):
-        ahead, log_transition = np.log(start), np.log(transition)
-        for q in np.flatnonzero(scale[starts[:-1]] == 0.0):
-            law = ahead
-            for i in range(starts[q], starts[q + 1]):
-                if i > starts[q]:
-                    law = logsumexp(law[:, None] + log_transition, axis=0)
-                law = law + log_density[i]
-                law = law - logsumexp(law)
-                filtered[i] = np.exp(law)
+        log_start, log_transition = np.log(ahead.start), np.log(ahead.transition)
+    for q in ahead.failed:
+        law = log_start
+        for i in range(starts[q], starts[q + 1]):
+            if i > starts[q]:
+                law = logsumexp(law[:, None] + log_transition, axis=0)
+            law = law + log_density[i]
+            law = law - logsumexp(law)
+            filtered[i] = np.exp(law)
     if not np.isfinite(filtered).all():
         raise ValueError("the data are impossible under the model's transitions.")
     return filtered
