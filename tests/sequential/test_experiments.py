@@ -1219,3 +1219,44 @@ def test_more_bad_simulations():
     )
     assert found["n_pulls"][0] <= 10
     MABFDR(sigma=[1.0, 1.0, 2.0], max_pulls=50, random_state=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "asymptotic"])
+@given(st.integers(0, 2**31))
+@settings(max_examples=12, deadline=None)
+def test_p_values_are_running_maxima(kind, seed):
+    """Of the e-values after each call, found afresh on a copy; whatever is between."""
+    rng = np.random.default_rng(seed)
+    n_arms = int(rng.integers(2, 8))
+    weights = rng.dirichlet(np.ones(n_arms - 1)) + 1e-3
+    params = {
+        "epsilon": float(rng.choice([0.0, 0.05])),
+        "weights": weights / weights.sum() if rng.random() < 0.5 else None,
+        **KINDS.get(kind, {}),
+    }
+    test = BestArmTest(n_arms, **params)
+    means = 0.3 + 0.4 * rng.random(n_arms)
+    shares = rng.dirichlet(np.full(n_arms, 0.7)) + 0.01
+    most = np.ones(n_arms)
+    for _ in range(25):
+        size = int(rng.integers(1, 60 if kind == "asymptotic" else 8))
+        arms = rng.choice(n_arms, size=size, p=shares / shares.sum())
+        rewards = draws_of("normal" if kind == "asymptotic" else kind, means, size, rng)
+        test.observe(arms[:1], rewards[arms[:1], 0])
+        if size > 1:
+            # All at once, as `tell` does.
+            np.add.at(test._outstanding_, arms[1:], 1.0)
+            most = np.fmax(most, pickle.loads(pickle.dumps(test)).evalues_)
+            test.tell(arms[1:], rewards[arms[1:], np.arange(1, size)])
+        most = np.fmax(most, pickle.loads(pickle.dumps(test)).evalues_)
+        assert_allclose(test.p_values_[1:], 1.0 / most[1:], rtol=1e-7)
+        way = rng.integers(5)
+        if way == 0:
+            test = BestArmTest.from_dict(json.loads(json.dumps(test.to_dict())))
+        elif way == 1:
+            _ = test.evalues_
+        elif way == 2:
+            test = pickle.loads(pickle.dumps(test))
+        elif way == 3:
+            with pytest.raises(ValueError):
+                test.observe([0, n_arms], [0.5, 0.5])
