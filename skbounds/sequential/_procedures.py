@@ -296,10 +296,10 @@ class LORDPlusPlus(LORDFamily):
         on those of so many tests before.
 
     memory : float, default=1.0
-        Below 1 old rejections are forgotten by and by, each at a rate of `memory` per
-        test: for endless streams. Levels do not die out long after the last discovery
-        only because of many before, and what is controlled is the mFDR with weights
-        memory^(t - j) of the decisions j up to any test t.
+        Below 1 rejections are forgotten by and by, at a rate of `memory` per test, so
+        that a good start cannot pay for false discoveries long after: what is
+        controlled is the mFDR with weights memory^(t - j) of the decisions j up to any
+        test t. Levels rest on recent discoveries only, and sink faster without any.
 
     Attributes
     ----------

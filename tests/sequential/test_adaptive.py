@@ -358,12 +358,19 @@ def test_decaying_memory(d):
                     LORDPlusPlus(0.1).fit(p).levels_[:50], rtol=0)  # fmt: skip
 
 
-def test_memory_helps_after_a_drought():
-    """Of many discoveries long ago nothing is left to trust in, nor to pay for."""
-    p = np.r_[np.zeros(200), np.full(3000, 0.9)]
-    old, new = LORDPlusPlus(0.1).fit(p), LORDPlusPlus(0.1, memory=0.99).fit(p)
-    assert new.fdp_estimate_ < 0.1
-    assert new.next_level_ < old.next_level_
+def test_a_good_start_is_forgotten():
+    """It does not pay for false discoveries long after (piggybacking)."""
+    rng = np.random.default_rng(0)
+    recent = {}
+    for memory in (1.0, 0.98):
+        false = 0
+        for _ in range(40):
+            p = np.r_[np.zeros(300), rng.uniform(size=300)]
+            rejected = LORDPlusPlus(0.2, memory=memory).fit(p).rejected_
+            false += rejected[400:].sum()
+        recent[memory] = false / 40
+    assert recent[1.0] > 1.0
+    assert recent[0.98] < 0.2 * recent[1.0]
 
 
 def test_exact_error_of_decaying_memory():
