@@ -130,9 +130,10 @@ void windows(Array2<const double> density, Array1<const index> starts,
     const auto out = view(posterior);
     const auto sums = view(pairs);
     const auto bad = view(failed);
-    const Scratch scratch(pieces(5, s));
     // Farther away than all rows changes nothing, and must not overflow.
     const index most = reach < n ? reach : n;
+    const Scratch scratch(pieces(9, s) + pieces(3, (most + 1) * s * s) +
+                          pieces(4, most + 8));
     run([&](Pulse &pulse) {
         level->hmm->windows(b, at, law, other, A, careful, most, out, sums, bad,
                             scratch.memory(), pulse);

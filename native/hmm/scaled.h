@@ -29,7 +29,7 @@ template <int S> struct Forward {
         }
         now = prior * b;
         if constexpr (CAREFUL)
-            for (int k = 0; k < S; ++k) bad |= prior[k] > 0.0 && now[k] < TINY;
+            for (int k = 0; k < S; ++k) bad |= prior[k] > 0.0 && b[k] > 0.0 && now[k] < TINY;
         double total = now[0];
         for (int k = 1; k < S; ++k) total += now[k];
         return total;
@@ -60,7 +60,7 @@ template <> struct Forward<0> {
             }
         }
         if constexpr (CAREFUL)
-            for (index k = 0; k < s; ++k) bad |= now[k] > 0.0 && now[k] * b[k] < TINY;
+            for (index k = 0; k < s; ++k) bad |= now[k] > 0.0 && b[k] > 0.0 && now[k] * b[k] < TINY;
         for (index k = 0; k < s; ++k) now[k] *= b[k];
         double total = now[0];
         for (index k = 1; k < s; ++k) total += now[k];

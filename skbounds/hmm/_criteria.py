@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbounds.hmm import _emissions
-
 
 class InformationCriteria:
     """Mixin: the likelihood, less a price of the parameters."""
@@ -51,9 +49,18 @@ class InformationCriteria:
         return float(2.0 * self._n_parameters() - 2.0 * rows.sum())
 
     def _n_parameters(self):
-        s, d = self.means_.shape
+        s = len(self.transmat_)
         if self._params_["structure"] == "symmetric":
-            return d + 1
-        start = s - 1 if self._params_["startprob"] == "free" else 0
-        kind = self._params_["covariance_type"]
-        return start + s * (s - 1) + _emissions.n_parameters(kind, s, d)
+            return self.means_.shape[1] + 1
+        fixed = self._params_["fixed"]
+        fixed = {fixed} if isinstance(fixed, str) else set(fixed)
+        family = self._family()
+        law = family.private(self._law())
+        free = [name for name in family.names if name not in fixed]
+        size = sum(family.n_parameters_of(name, law) for name in free)
+        if "transmat" not in fixed:
+            is_free = self._params_["structure"] == "free"
+            size += s * (s - 1) if is_free else s * (s + 1) // 2 - 1
+        if self._params_["startprob"] == "free" and "startprob" not in fixed:
+            size += s - 1
+        return size

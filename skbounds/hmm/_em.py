@@ -1,18 +1,27 @@
-"""Expectation maximisation of hidden Markov models with Gaussian outputs."""
+"""Expectation maximisation of hidden Markov models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils.parallel import Parallel, delayed
 
 from skbounds._core import hmm as _core
-from skbounds.hmm import _emissions
-from skbounds.hmm._mixing import stationary_law
+from skbounds.hmm import _transitions
+from skbounds.hmm._mixing import remaining_gain, stationary_law
 
 # Probabilities below may be the only way to a state, and vanish on it.
 _IMPOSSIBLE = 1e-100
+# A density that is not 0, but may be missed.
+_LEAST_DENSITY = 1e-305
+# Rows of a group of sequences, at least: the unit of parallel work, and of sums.
+_GROUP_ROWS = 8192
+# Gain of log-likelihood that may be left, in nats: a tenth of a standard error.
+ENOUGH = 0.005
 
 
 @dataclass(frozen=True)
@@ -23,21 +32,13 @@ class Chain:
     ----------
     start : ndarray of shape (s,)
     transition : ndarray of shape (s, s)
-    means : ndarray of shape (s, d)
-    covariances : ndarray
-        As `covariance_type` keeps them.
+    law : dict
+        Of the outputs, see `skbounds.hmm._emissions`.
     """
 
     start: np.ndarray
     transition: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
-
-    def distance(self, other, unit):
-        """Return how far transitions and means are from others, in units of columns."""
-        gaps = ((self.means - other.means) / unit).ravel()
-        turns = (self.transition - other.transition).ravel()
-        return float(np.linalg.norm(np.r_[gaps, turns]))
+    law: dict
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class Forward:
                 "too far from the model (means and covariances) for double precision."
             )
         np.exp(self.density, out=self.density)
+        if self.careful:
+            # Zeros are what cannot be; what has underflowed can.
+            np.maximum(self.density, _LEAST_DENSITY, out=self.density)
+            self.density[np.isneginf(log_density)] = 0.0
         self.filtered, self.scale = np.empty_like(self.density), np.ones(len(self.top))
         any_failed = _core.forward(
             self.density, starts, self.start, self.transition, self.careful,
@@ -185,10 +190,13 @@ def filtering(log_density, starts, start, transition):
             if i > starts[q]:
                 law = logsumexp(law[:, None] + log_transition, axis=0)
             law = law + log_density[i]
-            law = law - logsumexp(law)
+            total = logsumexp(law)
+            if total == -np.inf:
+                raise ValueError(
+                    "the data are impossible under the model's transitions."
+                )
+            law = law - total
             filtered[i] = np.exp(law)
-    if not np.isfinite(filtered).all():
-        raise ValueError("the data are impossible under the model's transitions.")
     return filtered
 
 
@@ -215,60 +223,235 @@ def _one_window(log_density, at, log_start, log_transition):
     return np.exp(ahead + after - total), pair
 
 
-def maximise(chain, rows, starts, found, options):
-    """Run the M-step.
+class Group(NamedTuple):
+    """Whole sequences, to be done in one piece."""
 
-    Parameters
+    rows: object
+    starts: np.ndarray
+    states: np.ndarray | None
+
+
+class Sums(NamedTuple):
+    """What the E-step of groups leaves for the M-step.
+
+    Attributes
     ----------
-    chain : Chain
-        The parameters before.
-    rows : Rows
-    starts : ndarray of int
-    found : Expected
-    options : Options
-
-    Returns
-    -------
-    chain : Chain
+    log_likelihood : float
+    first : ndarray of shape (s,)
+        Expected numbers of sequences that start in a state.
+    weight : ndarray of shape (s,)
+        Expected numbers of rows.
+    pairs : ndarray of shape (s, s)
+        Expected numbers of transitions.
+    outputs : tuple of ndarray
+        See ``collect`` of the outputs.
     """
-    total = found.pairs.sum(axis=1, keepdims=True)
-    visited = total > 1e-300
-    transition = np.where(
-        visited, found.pairs / np.where(visited, total, 1.0), chain.transition
+
+    log_likelihood: float
+    first: np.ndarray
+    weight: np.ndarray
+    pairs: np.ndarray
+    outputs: tuple
+
+    def plus(self, other):
+        """Return the sums of both."""
+        outputs = tuple(a + b for a, b in zip(self.outputs, other.outputs, strict=True))
+        return Sums(*(a + b for a, b in zip(self[:4], other[:4], strict=True)), outputs)
+
+
+def make_groups(X, starts, family, states=None):
+    """Return sequences in groups, which depend on nothing but their lengths."""
+    groups, first, q = [], 0, 0
+    n_sequences = len(starts) - 1
+    while q < n_sequences:
+        stop = int(np.searchsorted(starts, starts[first] + _GROUP_ROWS))
+        q = min(max(stop, first + 1), n_sequences)
+        low, high = starts[first], starts[q]
+        own = None if states is None else states[low:high]
+        if own is not None and (own < 0).all():
+            own = None
+        groups.append(
+            Group(family.prepare(X[low:high]), starts[first : q + 1] - low, own)
+        )
+        first = q
+    return groups
+
+
+def know(log_density, states):
+    """Make the other states of rows whose state is known impossible, in place."""
+    known = np.flatnonzero(states >= 0)
+    own = log_density[known, states[known]]
+    log_density[known] = -np.inf
+    log_density[known, states[known]] = own
+    return log_density
+
+
+def group_sums(chain, family, group, reference, window):
+    """Run the E-step for a group of sequences."""
+    log_density = family.log_densities(group.rows, chain.law)
+    if group.states is not None:
+        know(log_density, group.states)
+    found = expectation(
+        log_density, group.starts, chain.start, chain.transition, window=window
     )
-    means, covariances = _emissions.fit_gaussians(
-        rows, found.posterior, (chain.means, chain.covariances),
-        options.covariance_type, options.reg_covar,
-    )  # fmt: skip
-    if options.startprob == "stationary":
-        start = stationary_law(transition)
-    else:
-        start = found.posterior[starts[:-1]].mean(axis=0)
-        start = start / start.sum()
-    return Chain(start, transition, means, covariances)
+    return Sums(
+        float(found.rows.sum()),
+        found.posterior[group.starts[:-1]].sum(axis=0),
+        found.posterior.sum(axis=0),
+        found.pairs,
+        family.collect(group.rows, found.posterior, chain.law, reference),
+    )
+
+
+def _several(chain, family, groups, reference, window):
+    return [group_sums(chain, family, group, reference, window) for group in groups]
+
+
+class Distributor:
+    """Runs the E-step over groups: here, in threads, or where joblib's backend is.
+
+    Sums are added in the order of the groups, so that results do not depend on how
+    many workers there are.
+    """
+
+    def __init__(self, parallel, n_workers):
+        self.parallel, self.n_workers = parallel, n_workers
+
+    def sums(self, chain, family, groups, reference, window):
+        """Return the sums over all groups."""
+        if self.n_workers == 1 or len(groups) == 1:
+            parts = _several(chain, family, groups, reference, window)
+        else:
+            cuts = np.linspace(0, len(groups), 4 * self.n_workers + 1).astype(int)
+            chunks = [groups[a:b] for a, b in pairwise(cuts) if a < b]
+            found = self.parallel(
+                delayed(_several)(chain, family, chunk, reference, window)
+                for chunk in chunks
+            )
+            parts = [part for chunk in found for part in chunk]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.plus(part)
+        return total
+
+
+def open_parallel(n_jobs):
+    """Return joblib's pool; threads, unless the user's backend says otherwise."""
+    return Parallel(n_jobs=n_jobs, prefer="threads")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The estimator's parameters that EM reads."""
-
-    covariance_type: str
-    startprob: str
-    window: int | None
-    reg_covar: np.ndarray
-    max_iter: int
-    tol: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of EM.
+    """What the steps of EM depend on.
 
     Attributes
     ----------
+    structure : {"free", "reversible"}
+    startprob : {"free", "stationary"}
+    window : int or None
+    pseudo : ndarray of shape (s, s) or None
+        Pairs that the prior has seen.
+    fixed : frozenset of str
+        Parameters that stay as they are.
+    unit : ndarray of shape (d,)
+        Standard deviations of the columns.
+    """
+
+    structure: str = "free"
+    startprob: str = "free"
+    window: int | None = None
+    pseudo: np.ndarray | None = None
+    fixed: frozenset = frozenset()
+    unit: np.ndarray | None = None
+
+
+class GeneralModel:
+    """The general model with its data, as `Climb` takes it."""
+
+    def __init__(self, family, groups, options, distributor):
+        self.family, self.groups, self.options = family, groups, options
+        self.distributor = distributor
+        self.n_rows = sum(len(group.rows) for group in groups)
+        self.n_sequences = sum(len(group.starts) - 1 for group in groups)
+
+    def expect(self, chain, reference=None):
+        """Return the sums of the E-step, and what EM raises."""
+        if reference is None:
+            reference = self.family.reference(chain.law)
+        sums = self.distributor.sums(
+            chain, self.family, self.groups, reference, self.options.window
+        )
+        return (sums, reference), sums.log_likelihood + self.log_prior(chain)
+
+    def log_prior(self, chain):
+        """Return the logarithm of the priors, up to constants."""
+        value = self.family.log_prior(chain.law)
+        pseudo = self.options.pseudo
+        if pseudo is not None:
+            some = pseudo > 0.0
+            value += float(
+                pseudo[some] @ np.log(np.maximum(chain.transition[some], 1e-300))
+            )
+        return value
+
+    def update(self, chain, found):
+        """Run the M-step."""
+        sums, reference = found
+        family, fixed = self.family, self.options.fixed
+        law = family.maximise(sums.outputs, chain.law, reference)
+        clearer = family.blurred(sums.outputs, law)
+        if clearer is not None and reference is not clearer:
+            (again, _), _ = self.expect(chain, clearer)
+            law = family.maximise(again.outputs, chain.law, clearer)
+        family.check(law)
+        for name in fixed.intersection(law):
+            law[name] = chain.law[name]
+        transition, start = self.chain_step(chain, sums)
+        return Chain(start, transition, law)
+
+    def chain_step(self, chain, sums):
+        """Return the transition matrix and start law of greatest likelihood."""
+        options = self.options
+        transition, pairs = chain.transition, sums.pairs
+        if options.pseudo is not None:
+            pairs = pairs + options.pseudo
+        tied = options.startprob == "stationary"
+        if "transmat" not in options.fixed and len(transition) > 1:
+            if options.structure == "reversible":
+                transition = _transitions.reversible_step(
+                    pairs, sums.first if tied else None, transition
+                )
+            elif tied:
+                transition = _transitions.stationary_step(pairs, sums.first, transition)
+            else:
+                transition = _transitions.free_step(pairs, transition)
+        if tied:
+            return transition, stationary_law(transition)
+        if "startprob" in options.fixed:
+            return transition, chain.start
+        return transition, sums.first / sums.first.sum()
+
+    def distance(self, new, old):
+        """Return how far transitions and outputs are from others."""
+        gaps = self.family.distance(new.law, old.law, self.options.unit)
+        turns = (new.transition - old.transition).ravel()
+        return float(np.linalg.norm(np.r_[gaps, turns]))
+
+    def lost(self, found):
+        """Return whether a state has no rows left."""
+        return bool((found[0].weight <= 1e-290).any())
+
+
+@dataclass
+class Climb:
+    """One run of EM, that can be taken up again.
+
+    Attributes
+    ----------
+    problem : GeneralModel or SymmetricModel
     model : Chain or Symmetric
     history : list of float
-        Log-likelihoods of the iterates.
+        Log-likelihoods (plus log-priors) of the iterates.
     changes : list of float
         Distances between iterates.
     converged : bool
@@ -276,71 +459,44 @@ class Run:
         Whether a state lost all its rows on the way.
     """
 
+    problem: object
     model: object
-    history: list
-    changes: list
-    converged: bool
+    visit: object = None
+    history: list = field(default_factory=list)
+    changes: list = field(default_factory=list)
+    converged: bool = False
     was_empty: bool = False
+    _found: object = None
 
+    def run(self, max_iter, tol):
+        """Alternate E- and M-steps, `max_iter` in all, until little is to be gained.
 
-def iterate(
-    model, expect, update, distance, n_rows, max_iter, tol, *, visit=None
-) -> Run:
-    """Alternate E- and M-steps until a row gains less than `tol`.
+        `tol` is the gain of a row at which EM ends, or "auto": EM ends once no more
+        than `ENOUGH` nats are left to gain.
+        """
+        problem = self.problem
+        if not self.history:
+            self._found, value = problem.expect(self.model)
+            self.history.append(value)
+            if self.visit is not None:
+                self.visit(self.model)
+        while not self.converged and len(self.changes) < max_iter:
+            self.was_empty |= problem.lost(self._found)
+            new = problem.update(self.model, self._found)
+            self.changes.append(problem.distance(new, self.model))
+            self.model = new
+            if self.visit is not None:
+                self.visit(new)
+            self._found, value = problem.expect(new)
+            self.history.append(value)
+            if tol == "auto":
+                self.converged = remaining_gain(self.history) <= ENOUGH
+            else:
+                gain = abs(self.history[-1] - self.history[-2])
+                self.converged = gain < tol * problem.n_rows
+        return self
 
-    Parameters
-    ----------
-    model : Chain or Symmetric
-    expect : callable
-        ``expect(model)`` returns what was found and the total log-likelihood.
-    update : callable
-        ``update(model, found)`` returns the next model.
-    distance : callable
-        ``distance(model, other)`` of two models.
-    n_rows, max_iter : int
-    tol : float
-    visit : callable or None
-        Called with every model.
-    """
-    found, value = expect(model)
-    history, changes, converged = [value], [], False
-    if visit is not None:
-        visit(model)
-    for _ in range(max_iter):
-        new = update(model, found)
-        changes.append(distance(new, model))
-        model = new
-        if visit is not None:
-            visit(model)
-        found, value = expect(model)
-        history.append(value)
-        if abs(history[-1] - history[-2]) < tol * n_rows:
-            converged = True
-            break
-    return Run(model, history, changes, converged)
-
-
-def fit_chain(chain, rows, starts, options, *, visit=None) -> Run:
-    """Run EM of the general model."""
-    empty = []
-
-    def expect(chain):
-        log_density = _emissions.log_densities(
-            rows, chain.means, chain.covariances, options.covariance_type
-        )
-        found = expectation(
-            log_density, starts, chain.start, chain.transition, window=options.window
-        )
-        return found, float(found.rows.sum())
-
-    def update(chain, found):
-        empty.append(len(_emissions.empty_states(found.posterior)) > 0)
-        return maximise(chain, rows, starts, found, options)
-
-    deviation = rows.values.std(axis=0)
-    unit = np.where(deviation > 0.0, deviation, 1.0)
-    run = iterate(
-        chain, expect, update, lambda new, old: new.distance(old, unit), len(rows),
-        options.max_iter, options.tol, visit=visit,
-    )  # fmt: skip
-    return replace(run, was_empty=any(empty))
+    @property
+    def sums(self):
+        """What the E-step found at the model."""
+        return self._found

@@ -1,11 +1,12 @@
-"""Hidden Markov models with Gaussian outputs, by Baum-Welch."""
+"""Hidden Markov models, by Baum-Welch."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import DensityMixin
+from joblib import effective_n_jobs
+from sklearn.base import DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
-from skbounds.hmm import _em, _emissions, _mixing, _starts, _symmetric
+from skbounds.hmm import _em, _errors, _fit, _forecast, _mixing, _starts, _symmetric
 from skbounds.hmm._criteria import InformationCriteria
+from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student, reorder
+from skbounds.hmm._forecast import HMMForecast
 from skbounds.hmm._sequences import find_sequences
 
 # Squares of larger values, summed, overflow.
@@ -30,11 +33,12 @@ def _is_symmetric(self):
 
 
 class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
-    """Hidden Markov model with Gaussian outputs that says how far it has converged.
+    """Hidden Markov model that says how far it has converged.
 
     Expectation maximisation (Baum-Welch), for any number of states or for the
-    symmetric two-state model of the theory, whose E-step has a closed form. Rows are in
-    the order of time; several sequences stand one after the other.
+    symmetric two-state model of the theory, whose E-step has a closed form. Outputs
+    are Gaussian, Student's t, counts or categories, with entries missing or not. Rows
+    are in the order of time; several sequences stand one after the other.
 
     Read more in the :ref:`User Guide <hmm>`.
 
@@ -44,12 +48,20 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     ----------
     n_components : int, default=2
         Number of states.
-    structure : {"free", "symmetric"}, default="free"
+    emission : {"gaussian", "student", "poisson", "categorical"}, default="gaussian"
+        Law of a row given its state: N(m, S); Student's t with location m, scale
+        matrix S and degrees of freedom that are estimated, for heavy tails; counts with
+        rates m; categories (numbers). Columns of the last two are independent given
+        the state.
+
+        .. versionadded:: 0.2
+    structure : {"free", "reversible", "symmetric"}, default="free"
+        "reversible": transition matrices with pi_j A(j, k) = pi_k A(k, j), (2.2).
         "symmetric": two states with outputs N(-mu, sigma^2 I) and N(mu, sigma^2 I) and
         the same probability zeta to stay, started from the law (1/2, 1/2).
     covariance_type : {"full", "diag", "spherical", "tied"}, default="diag"
-        What covariance matrices are: any, diagonal, multiples of the identity, or one
-        for all states. Not read by the symmetric model.
+        What covariance (or scale) matrices are: any, diagonal, multiples of the
+        identity, or one for all states. Not read by the symmetric model.
     sigma : float, default=None
         The known standard deviation of the symmetric model's outputs; not read by the
         other.
@@ -57,39 +69,72 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         Largest ``abs(2 zeta - 1)`` of the symmetric model; zeta is projected, (2.30b).
     startprob : {"free", "stationary"}, default="free"
         Law of a sequence's first state: free, or the stationary law of the transition
-        matrix after each M-step. The latter is not the exact maximiser: the likelihood
-        may fall. Not read by the symmetric model.
+        matrix, which is then estimated from the starts as well. Not read by the
+        symmetric model.
     window : int, default=None
-        Posteriors are given the rows at most so far away, (2.13), which costs more than
-        all rows: O(n window). Scores and Viterbi are of all rows. None: all rows.
+        Posteriors are given the rows at most so far away, (2.13). Scores and Viterbi
+        are of all rows. None: all rows.
     decoder : {"map", "viterbi"}, default="map"
         States that `predict` returns: of largest posterior probability each, or the
         most probable sequence of states.
     n_init : int, default=1
-        Number of starts, of which the one with the largest likelihood is kept; one if
-        `means_init` is given.
+        Number of starts, which differ in their outputs and transitions. Each runs for a
+        few iterations, the best ones for some more, and the best of these to the end;
+        those with degenerate states come last. One if `means_init` or
+        `emission_proba_init` is given.
     init : {"kmeans", "random"}, default="kmeans"
-        Means at the start: centres of k-means, in lexicographic order, or rows drawn
-        at random.
+        Means at the first start: centres of k-means, in lexicographic order, or rows
+        drawn at random.
     means_init : array-like of shape (n_components, n_features), default=None
-        Means at the start; of the symmetric model also mu alone, of shape
-        (n_features,). States keep this order.
+        Means (locations, rates) at the start; of the symmetric model also mu alone, of
+        shape (n_features,). States keep this order.
     covariances_init : array-like of shape (n_components, n_features, n_features), \
             default=None
-        Covariance matrices at the start, of which `covariance_type` keeps what it has.
-        None: the variances of the data's columns.
+        Covariance (scale) matrices at the start, of which `covariance_type` keeps what
+        it has. None: the variances of the data's columns.
+    df_init : float or array-like of shape (n_components,), default=None
+        Degrees of freedom at the start. None: 10.
+    emission_proba_init : list of array-like of shape (n_components, n_categories), \
+            default=None
+        Probabilities of the categories of each column at the start; the array itself
+        for a single column. States keep this order.
     transmat_init : array-like of shape (n_components, n_components), default=None
-        Transition matrix at the start. None: all entries equal.
+        Transition matrix at the start; zeros stay. States keep this order, and clusters
+        are numbered to suit it. None: all entries equal.
     startprob_init : array-like of shape (n_components,), default=None
-        Law of the first state at the start. None: all entries equal.
+        Law of the first state at the start; zeros stay. States keep this order. None:
+        all entries equal.
+    fixed : tuple of str, default=()
+        Parameters that stay as they are given at the start: "means", "covariances",
+        "df", "emission_proba", "transmat", "startprob".
+    categories : "auto" or list of array-like, default="auto"
+        Categories of each column. "auto": those in the data.
+    transmat_prior : float or array-like of shape (n_components, n_components), \
+            default=0.0
+        Transitions that are counted in addition to those in the data: a Dirichlet prior
+        of the rows, whose parameters are these plus one.
+    sticky : float, default=0.0
+        Added to the diagonal of `transmat_prior`: states that last.
+    variance_prior : tuple of float, default=None
+        Shape and scale of an inverse-gamma prior of the variances; the scale in units
+        of the columns' variances. None: no prior.
     max_iter : int, default=200
         Largest number of M-steps.
-    tol : float, default=1e-6
-        EM has converged once the log-likelihood per row changes by less.
+    tol : "auto" or float, default="auto"
+        "auto": EM has converged once no more than 0.005 of log-likelihood is left to
+        gain, as the last gains tell: the estimates are then about a tenth of a
+        standard error from where EM ends. A number: once the log-likelihood per row
+        changes by less.
+
+        .. versionchanged:: 0.2
+           "auto" was 1e-6.
     reg_covar : "auto" or float, default="auto"
         Added to the variances; not read by the symmetric model. "auto": a millionth of
         each column's variance, so that units do not matter (of a constant column a
         millionth of its square, or of 1).
+    n_jobs : int, default=None
+        Number of workers over groups of sequences: threads, or what the backend of
+        ``joblib.parallel_config`` has. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     verbose : int, default=0
@@ -98,11 +143,19 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     Attributes
     ----------
     means_ : ndarray of shape (n_components, n_features)
-        Means of the outputs. States are in lexicographic order of their means, unless
-        `means_init` is given. Of the symmetric model the second is mu, whose first
-        coordinate that is not 0 is positive, unless `means_init` is given.
+        Means of the outputs; locations of Student's t, rates of counts; not of
+        categories. States are in lexicographic order of their means, unless
+        `means_init`, `transmat_init`, `startprob_init` or `states` give them an order.
+        Of the symmetric model the second is mu, whose first coordinate that is not 0
+        is positive, unless `means_init` is given.
     covariances_ : ndarray of shape (n_components, n_features, n_features)
-        Covariance matrices of the outputs.
+        Covariance matrices of the outputs, or scale matrices of Student's t.
+    df_ : ndarray of shape (n_components,)
+        Degrees of freedom of Student's t.
+    emission_proba_ : list of ndarray of shape (n_components, n_categories)
+        Probabilities of the categories of each column.
+    categories_ : list of ndarray
+        The categories of each column.
     transmat_ : ndarray of shape (n_components, n_components)
         Transition probabilities, from row to column.
     startprob_ : ndarray of shape (n_components,)
@@ -110,9 +163,22 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     n_iter_ : int
         Number of M-steps of the best start.
     converged_ : bool
-        Whether it converged.
+        Whether it converged, by `tol`.
     history_ : ndarray of shape (n_iter + 1,)
-        Log-likelihood of all rows, at the start and after each M-step.
+        Log-likelihood of all rows, at the start and after each M-step; with the
+        logarithms of the priors, up to constants, if there are any.
+    remaining_gain_ : float
+        Estimate of what `history_` would still gain. Estimates are about
+        ``sqrt(2 * remaining_gain_)`` standard errors from where EM ends.
+    optimization_error_ : float
+        Estimate of the distance to where EM ends: rate / (1 - rate) times the last
+        change of the means (in standard deviations of the columns) and transition
+        probabilities. nan where there is no rate.
+    standard_errors_ : dict
+        Standard errors of "means", "covariances", "df", "emission_proba", "transmat"
+        and "startprob", each in the shape of the attribute, from the observed
+        information; nan for what is fixed or on the boundary. Computed at the first
+        access, from the rows of `fit`.
     contraction_rate_ : float
         Factor by which the parameters' changes have shrunk per iteration in the end:
         the spectral radius of EM's Jacobian, where EM has run for long enough. nan
@@ -134,6 +200,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     See Also
     --------
     HMMDisplay : Draws the posteriors along a sequence.
+    HMMForecast : What `forecast` returns.
     sklearn.mixture.GaussianMixture : The same without an order of the rows.
 
     Notes
@@ -165,7 +232,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
 
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "structure": [StrOptions({"free", "symmetric"})],
+        "emission": [StrOptions({"gaussian", "student", "poisson", "categorical"})],
+        "structure": [StrOptions({"free", "reversible", "symmetric"})],
         "covariance_type": [StrOptions({"full", "diag", "spherical", "tied"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), None],
         "mixing_bound": [Interval(Real, 0, 1, closed="neither")],
@@ -176,19 +244,29 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         "init": [StrOptions({"kmeans", "random"})],
         "means_init": ["array-like", None],
         "covariances_init": ["array-like", None],
+        "df_init": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "emission_proba_init": ["array-like", list, None],
         "transmat_init": ["array-like", None],
         "startprob_init": ["array-like", None],
+        "fixed": [tuple, list, set, frozenset, str],
+        "categories": [StrOptions({"auto"}), list, tuple, np.ndarray],
+        "transmat_prior": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "sticky": [Interval(Real, 0, None, closed="left")],
+        "variance_prior": [tuple, list, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "reg_covar": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    _lazy_attributes = ("standard_errors_",)
 
     def __init__(
         self,
         n_components=2,
         *,
+        emission="gaussian",
         structure="free",
         covariance_type="diag",
         sigma=None,
@@ -200,15 +278,24 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         init="kmeans",
         means_init=None,
         covariances_init=None,
+        df_init=None,
+        emission_proba_init=None,
         transmat_init=None,
         startprob_init=None,
+        fixed=(),
+        categories="auto",
+        transmat_prior=0.0,
+        sticky=0.0,
+        variance_prior=None,
         max_iter=200,
-        tol=1e-6,
+        tol="auto",
         reg_covar="auto",
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ):
         self.n_components = n_components
+        self.emission = emission
         self.structure = structure
         self.covariance_type = covariance_type
         self.sigma = sigma
@@ -220,25 +307,46 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.init = init
         self.means_init = means_init
         self.covariances_init = covariances_init
+        self.df_init = df_init
+        self.emission_proba_init = emission_proba_init
         self.transmat_init = transmat_init
         self.startprob_init = startprob_init
+        self.fixed = fixed
+        self.categories = categories
+        self.transmat_prior = transmat_prior
+        self.sticky = sticky
+        self.variance_prior = variance_prior
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self):
+        # Rows of the fit stay where they are.
+        return {k: v for k, v in super().__getstate__().items() if k != "_problem_"}
+
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y=None, *, sequence_id=None, lengths=None):
+    def fit(self, X, y=None, *, states=None, sequence_id=None, lengths=None):
         """Estimate the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows in the order of time, sequence after sequence.
+            Rows in the order of time, sequence after sequence; nan for missing entries,
+            which are integrated out. Rows without any entry are steps in time.
         y : None
             Ignored.
+        states : array-like of int of shape (n_samples,), default=None
+            States that are known, -1 where they are not. `history_` is then the
+            log-likelihood of rows and known states.
         sequence_id : array-like of shape (n_samples,), default=None
             Labels of the rows' sequences. Rows of equal labels are one sequence in
             their order, adjacent or not.
@@ -250,66 +358,64 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self : object
             Fitted estimator.
         """
-        X = _check_size(validate_data(self, X, dtype=np.float64))
+        X = _check_size(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
+        nothing = np.flatnonzero(np.isnan(X).all(axis=0))
+        if len(nothing):
+            raise ValueError(f"X has columns without any value: {nothing.tolist()}.")
         found = find_sequences(len(X), sequence_id, lengths)
         # In one memory order, for the same bits.
         X, starts = np.ascontiguousarray(found.arrange(X)), found.starts
         if len(X) < self.n_components and (
-            self.structure == "free" or self.means_init is None
+            self.structure != "symmetric" or self.means_init is None
         ):
             raise ValueError(
                 f"n_components={self.n_components} states need as many rows; got "
                 f"n_samples={len(X)}."
             )
+        states = check_states(states, len(X), self.n_components)
+        if states is not None:
+            states = found.arrange(states)
         if self.structure == "symmetric":
-            return self._fit_symmetric(X, starts)
-        s, d = self.n_components, X.shape[1]
+            return self._fit_symmetric(X, starts, states)
+        s = self.n_components
         rng = check_random_state(self.random_state)
-        center = X.mean(axis=0)
-        rows = _emissions.Rows(X, center)
-        start = _starts.law("startprob_init", self.startprob_init, (s,))
-        transition = _starts.law("transmat_init", self.transmat_init, (s, s))
-        if self.startprob == "stationary" and self.startprob_init is None:
-            start = _mixing.stationary_law(transition)
-        floor = _starts.variance_floor(self.reg_covar, X)
-        covariances = _starts.covariances(self, X, floor)
-        options = _em.Options(
-            self.covariance_type, self.startprob, self.window, floor, self.max_iter,
-            self.tol,
-        )  # fmt: skip
-        runs, failure = [], None
-        for k in range(self.n_init if self.means_init is None else 1):
-            chain = _em.Chain(
-                start, transition, _starts.means(self, X, rng), covariances
-            )
-            try:
-                runs.append(_em.fit_chain(chain, rows, starts, options))
-            except np.linalg.LinAlgError as error:
-                failure = error
-                continue
+
+        def report(k, value):
             if self.verbose:
-                print(f"[BaumWelchHMM] start {k}: {runs[-1].history[-1]:.6f}")
-        if not runs:
-            raise ValueError(
-                "a covariance matrix is not positive definite: a state has too few "
-                "rows, or columns depend on others; increase reg_covar="
-                f"{self.reg_covar}, or choose another covariance_type."
-            ) from failure
-        run = max(runs, key=lambda run: run.history[-1])
-        chain = run.model
-        if run.was_empty:
+                print(f"[BaumWelchHMM] start {k}: {value:.6f}")
+
+        with _em.open_parallel(self.n_jobs) as parallel:
+            end = _fit.fit_general(
+                self, X, starts, states, rng, parallel, effective_n_jobs(self.n_jobs),
+                report=report,
+            )  # fmt: skip
+        chain, family = end.climb.model, end.problem.family
+        order = np.arange(s)
+        if not end.keeps_numbers:
+            order = family.order(chain.law)
+        if end.climb.was_empty:
             warn_user(
                 "A state lost all its rows on the way and kept its parameters; fewer "
                 f"than n_components={s} states may be enough."
             )
-        order = np.arange(s)
-        if self.means_init is None:
-            order = np.lexsort(chain.means.T[::-1])
-        expanded = _emissions.expand(chain.covariances, self.covariance_type, s, d)
-        self.means_ = chain.means[order]
-        self.covariances_ = expanded[order]
+        if len(end.degenerate):
+            named = np.flatnonzero(np.isin(order, end.degenerate)).tolist()
+            weight = end.climb.sums[0].weight[order][named]
+            warn_user(
+                f"States {named} are degenerate: in some direction their rows (about "
+                f"{np.round(weight, 1).tolist()} in number) have hardly any variance "
+                f"but what reg_covar={self.reg_covar!r} adds. The likelihood says "
+                "little then; try fewer states, another covariance_type, or "
+                "variance_prior."
+            )
         self.transmat_ = chain.transition[np.ix_(order, order)]
         self.startprob_ = chain.start[order]
+        for name, value in reorder(family.public(chain.law), order).items():
+            setattr(self, f"{name}_", value)
+        if isinstance(family, Categorical):
+            self.categories_ = family.categories
         law = _mixing.stationary_law(self.transmat_)
         self.eps_mix_ = _mixing.mixing_constant(self.transmat_, law)
         if self.window is not None and law.min() < 1e-10:
@@ -318,10 +424,12 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 f"{np.flatnonzero(law < 1e-10).tolist()} no probability: windows "
                 "beyond the first rows leave them out."
             )
-        self._store_run(run)
+        end.problem.distributor = _em.Distributor(None, 1)
+        self._problem_ = (end.problem, chain, order)
+        self._store_run(end.climb)
         return self
 
-    def _fit_symmetric(self, X, starts):
+    def _fit_symmetric(self, X, starts, states):
         if self.n_components != 2:
             raise ValueError(
                 "structure='symmetric' has two states; got n_components="
@@ -333,30 +441,34 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "structure='symmetric' needs sigma, the known standard deviation of "
                 "the outputs; got sigma=None. structure='free' estimates it."
             )
-        for name in ("covariances_init", "startprob_init"):
+        for name in ("covariances_init", "startprob_init", "variance_prior"):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name} is for structure='free': the symmetric model knows it."
                 )
+        others = {
+            "emission": self.emission != "gaussian",
+            "states": states is not None,
+            "fixed": len(self.fixed) > 0,
+            "sticky": self.sticky != 0.0,
+            "transmat_prior": np.any(np.asarray(self.transmat_prior) != 0.0),
+        }
+        for name, is_given in others.items():
+            if is_given:
+                raise ValueError(f"{name} is not for structure='symmetric'.")
         rng = check_random_state(self.random_state)
-        stay = 0.5
-        if self.transmat_init is not None:
-            A = _starts.law("transmat_init", self.transmat_init, (2, 2))
-            if abs(A[0, 0] - A[1, 1]) > 1e-8:
-                raise ValueError(
-                    "transmat_init of structure='symmetric' must have equal diagonal "
-                    f"entries; got {A.tolist()}."
-                )
-            stay = _symmetric.project(A[0, 0], self.mixing_bound)
+        stay = self._first_stay()
+        problem = _symmetric.SymmetricModel(
+            X, starts, self.sigma, self.mixing_bound, self.window
+        )
         runs = []
         for k in range(self.n_init if self.means_init is None else 1):
-            model = _symmetric.Symmetric(_starts.symmetric_mean(self, X, rng), stay)
+            mean = _starts.symmetric_mean(self, X, rng, k)
             runs.append(
-                _symmetric.fit_symmetric(
-                    model, X, starts, self.sigma, self.mixing_bound, self.max_iter,
-                    self.tol, window=self.window,
+                _em.Climb(problem, _symmetric.Symmetric(mean, stay)).run(
+                    self.max_iter, self.tol
                 )
-            )  # fmt: skip
+            )
             if self.verbose:
                 print(f"[BaumWelchHMM] start {k}: {runs[-1].history[-1]:.6f}")
         run = max(runs, key=lambda run: run.history[-1])
@@ -371,6 +483,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.startprob_ = np.full(2, 0.5)
         self.eps_mix_ = float(1.0 - abs(2.0 * stay - 1.0))
         self.snr_ = float(np.linalg.norm(mean) / self.sigma)
+        self._problem_ = (problem, _symmetric.Symmetric(mean, stay), None)
         self._store_run(run)
         self._warn_of_mean(X, mean)
         if 1.0 - abs(2.0 * stay - 1.0) <= 1.0 - self.mixing_bound + 1e-12:
@@ -380,38 +493,41 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )
         return self
 
+    def _first_stay(self):
+        """Return zeta at the start of the symmetric model."""
+        if self.transmat_init is None:
+            return 0.5
+        A = _starts.law("transmat_init", self.transmat_init, (2, 2))
+        if abs(A[0, 0] - A[1, 1]) > 1e-8:
+            raise ValueError(
+                "transmat_init of structure='symmetric' must have equal diagonal "
+                f"entries; got {A.tolist()}."
+            )
+        return _symmetric.project(A[0, 0], self.mixing_bound)
+
     def _path(self, X, means, n_iter, *, sequence_id=None, lengths=None):
         """Return the means along EM from given ones, (n_iter + 1, s, d)."""
-        X = check_array(X, dtype=np.float64)
+        X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
         found = find_sequences(len(X), sequence_id, lengths)
-        X, starts = found.arrange(X), found.starts
+        X, starts = np.ascontiguousarray(found.arrange(X)), found.starts
         path = []
         if self.structure == "symmetric":
-            stay = 0.5
-            if self.transmat_init is not None:
-                A = _starts.law("transmat_init", self.transmat_init, (2, 2))
-                stay = _symmetric.project(A[0, 0], self.mixing_bound)
-            _symmetric.fit_symmetric(
-                _symmetric.Symmetric(means[1], stay), X, starts, self.sigma,
-                self.mixing_bound, n_iter, 0.0, window=self.window,
+            _em.Climb(
+                _symmetric.SymmetricModel(
+                    X, starts, self.sigma, self.mixing_bound, self.window
+                ),
+                _symmetric.Symmetric(means[1], self._first_stay()),
                 visit=lambda model: path.append(np.array([-model.mean, model.mean])),
-            )  # fmt: skip
+            ).run(n_iter, 0.0)
         else:
-            s = self.n_components
-            floor = _starts.variance_floor(self.reg_covar, X)
-            options = _em.Options(
-                self.covariance_type, self.startprob, self.window, floor, n_iter, 0.0
+            hmm = clone(self).set_params(means_init=means)
+            problem, guesses = _fit.general_problem(
+                hmm, X, starts, None, check_random_state(0)
             )
-            chain = _em.Chain(
-                _starts.law("startprob_init", self.startprob_init, (s,)),
-                _starts.law("transmat_init", self.transmat_init, (s, s)),
-                means,
-                _starts.covariances(self, X, floor),
-            )
-            _em.fit_chain(
-                chain, _emissions.Rows(X, X.mean(axis=0)), starts, options,
-                visit=lambda chain: path.append(chain.means),
-            )  # fmt: skip
+            _em.Climb(
+                problem, _em.Chain(*guesses(0)),
+                visit=lambda chain: path.append(chain.law["means"]),
+            ).run(n_iter, 0.0)  # fmt: skip
         return np.array(path)
 
     def _store_run(self, run):
@@ -422,15 +538,93 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.converged_ = run.converged
         self.history_ = np.array(run.history)
         self.contraction_rate_ = _mixing.contraction_rate(run.changes)
+        self.optimization_error_ = _mixing.optimization_error(
+            run.changes, self.contraction_rate_
+        )
+        self.remaining_gain_ = _mixing.remaining_gain(run.history)
         if not run.converged:
             warn_user(
-                f"EM did not converge in max_iter={self.max_iter} iterations; increase "
-                "it, or tol.",
+                f"EM did not converge in max_iter={self.max_iter} iterations: about "
+                f"{self.remaining_gain_:.2g} of log-likelihood may be left to gain. "
+                "Increase max_iter, or tol.",
+                ConvergenceWarning,
+            )
+        elif self.remaining_gain_ > _em.ENOUGH:
+            warn_user(
+                f"tol={self.tol} ended EM where about {self.remaining_gain_:.2g} of "
+                "log-likelihood is left to gain, "
+                f"{np.sqrt(2.0 * self.remaining_gain_):.2g} standard errors; decrease "
+                "it, or take tol='auto'.",
                 ConvergenceWarning,
             )
 
+    @property
+    def standard_errors_(self):
+        """Standard errors of the estimates, from the observed information."""
+        return self.standard_errors()
+
+    def standard_errors(self, kind="observed"):
+        """Return standard errors of the estimates.
+
+        They are about the model that is fitted, at the maximum where EM has ended, and
+        come from the rows of `fit`, which are not pickled.
+
+        .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        kind : {"observed", "sandwich"}, default="observed"
+            From the observed information; or from the sandwich of its inverse and the
+            scores of the rows (of the sequences, if there are 20 or more), which holds
+            where the outputs' law is wrong, as long as rows' scores are not correlated.
+
+        Returns
+        -------
+        errors : dict
+            See `standard_errors_`.
+        """
+        check_is_fitted(self)
+        if kind not in ("observed", "sandwich"):
+            raise ValueError(f"kind must be 'observed' or 'sandwich'; got {kind!r}.")
+        cache = self.__dict__.setdefault("_standard_errors_", {})
+        if kind not in cache:
+            if "_problem_" not in vars(self):
+                raise AttributeError(
+                    "standard errors are computed from the rows of fit, which pickles "
+                    "do not have; read standard_errors_ before."
+                )
+            cache[kind] = self._find_errors(kind)
+        return cache[kind]
+
+    def _find_errors(self, kind):
+        problem, model, order = self._problem_
+        if _is_symmetric(self):
+            if kind != "observed":
+                raise ValueError("structure='symmetric' has kind='observed' only.")
+            errors = _errors.symmetric_errors(problem, model)
+            d = self.means_.shape[1]
+            return {
+                "means": np.array([errors[:d], errors[:d]]),
+                "covariances": np.full((2, d, d), np.nan),
+                "transmat": np.full((2, 2), errors[d]),
+                "startprob": np.full(2, np.nan),
+            }
+        found = _errors.standard_errors(problem, model, kind)
+        chain = {
+            "transmat": found.pop("transition")[np.ix_(order, order)],
+            "startprob": found.pop("start")[order],
+        }
+        outputs = reorder(problem.family.public(found), order)
+        if "covariances" in outputs:
+            # What a type of covariance does not estimate.
+            kinds = self._params_["covariance_type"]
+            if kinds in ("diag", "spherical"):
+                off = ~np.eye(self.n_features_in_, dtype=bool)
+                outputs["covariances"][:, off] = np.nan
+        return {**outputs, **chain}
+
     def _warn_of_mean(self, X, mean):
-        size = np.linalg.norm(X.mean(axis=0))
+        size = np.linalg.norm(np.nanmean(X, axis=0))
         deviation = np.sqrt((mean @ mean + X.shape[1] * self.sigma**2) / len(X))
         limit = _LARGE_MEAN * np.linalg.norm(mean) + _STANDARD_ERRORS * deviation
         if size > limit:
@@ -443,28 +637,45 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     def _arrange(self, X, sequence_id, lengths):
         """Return rows, checked and sequence after sequence, and their `Sequences`."""
         check_is_fitted(self)
-        X = _check_size(validate_data(self, X, dtype=np.float64, reset=False))
+        X = _check_size(
+            validate_data(
+                self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
+            )
+        )
+        _fit.check_rows(self._family(), X)
         found = find_sequences(len(X), sequence_id, lengths)
         return found.arrange(X), found
+
+    def _family(self):
+        """Return the kind of the outputs, and the law as attributes have it."""
+        emission = self._params_["emission"]
+        if emission == "poisson":
+            return Poisson()
+        if emission == "categorical":
+            return Categorical(self.categories_)
+        kind = self._params_["covariance_type"]
+        if _is_symmetric(self):
+            kind = "spherical"
+        family = Gaussian if emission == "gaussian" else Student
+        return family(kind, self.means_.mean(axis=0))
+
+    def _law(self):
+        return {name: getattr(self, f"{name}_") for name in self._family().names}
 
     def _expect(self, X, starts, *, window=None, rows_only=False):
         """Return what the E-step finds."""
         if _is_symmetric(self):
             model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
-            sigma = self._params_["sigma"]
-            return _symmetric.expectation(model, X, starts, sigma, window=window)
+            rows = _symmetric.Observed(X, self._params_["sigma"])
+            return _symmetric.expectation(model, rows, starts, window=window)
         return _em.expectation(
             self._log_densities(X), starts, self.startprob_, self.transmat_,
             window=window, rows_only=rows_only,
         )  # fmt: skip
 
     def _log_densities(self, X):
-        kind = self._params_["covariance_type"]
-        if _is_symmetric(self):
-            kind = "spherical"
-        covariances = _emissions.compress(self.covariances_, kind)
-        rows = _emissions.Rows(X, self.means_.mean(axis=0))
-        return _emissions.log_densities(rows, self.means_, covariances, kind)
+        family = self._family()
+        return family.log_densities(family.prepare(X), family.private(self._law()))
 
     def score_samples(self, X, *, sequence_id=None, lengths=None):
         """Return log p(x_t | x_<t) of each row, within its sequence.
@@ -615,34 +826,72 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )
         return float(log_prob), sequences.restore(states)
 
-    def sample(self, n_samples=1, random_state=None):
-        """Draw a sequence from the model.
+    def forecast(self, X, steps=1, *, sequence_id=None, lengths=None):
+        """Return the law of the rows that follow.
+
+        .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows so far, in the order of time, sequence after sequence.
+        steps : int, default=1
+            Number of rows ahead.
+        sequence_id : array-like of shape (n_samples,), default=None
+            Labels of the rows' sequences.
+        lengths : array-like of shape (n_sequences,), default=None
+            Numbers of rows of the sequences, instead.
+
+        Returns
+        -------
+        forecast : HMMForecast
+            Laws of the states, means, covariances and quantiles of the next rows, one
+            forecast for each sequence if `sequence_id` or `lengths` is given. Its
+            `update` takes in new rows.
+        """
+        X, sequences = self._arrange(X, sequence_id, lengths)
+        steps = _forecast.check_steps(steps)
+        laws = _forecast.last_laws(
+            self._log_densities(X), sequences.starts, self.startprob_, self.transmat_
+        )
+        if sequence_id is None and lengths is None:
+            laws = laws[0]
+        return HMMForecast(
+            outputs=self._family(), law=self._law(), transition=self.transmat_,
+            filtered=laws, steps=steps,
+        )  # fmt: skip
+
+    def sample(self, n_samples=1, random_state=None, *, n_sequences=1):
+        """Draw sequences from the model.
 
         Parameters
         ----------
         n_samples : int, default=1
-            Its length.
+            Length of each.
         random_state : int, RandomState instance or None, default=None
             Seed of the draws.
+        n_sequences : int, default=1
+            Their number. They stand one after the other;
+            ``np.repeat(np.arange(n_sequences), n_samples)`` is their ``sequence_id``.
+
+            .. versionadded:: 0.2
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
+        X : ndarray of shape (n_sequences * n_samples, n_features)
             Rows.
-        states : ndarray of shape (n_samples,)
+        states : ndarray of shape (n_sequences * n_samples,)
             Their states.
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer; got {n_samples}.")
+        for name, value in (("n_samples", n_samples), ("n_sequences", n_sequences)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a positive integer; got {value}.")
         rng = check_random_state(random_state)
-        states = _mixing.draw_states(self.startprob_, self.transmat_, n_samples, rng)
-        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
-        X = self.means_[states]
-        for j, root in enumerate(np.linalg.cholesky(self.covariances_)):
-            own = states == j
-            X[own] += noise[own] @ root.T
-        return X, states
+        states = _mixing.draw_states(
+            self.startprob_, self.transmat_, n_samples, n_sequences, rng
+        )
+        return self._family().draw(self._law(), states, rng), states
 
     def truncation_bound(self, k):
         """Return by how much windows change the posterior of a state at most.
@@ -686,9 +935,34 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
 
 def _check_size(X):
     """Refuse values whose squares overflow."""
-    if X.size and np.abs(X).max() > _LARGEST:
+    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
+    if np.isnan(largest):
+        largest = np.abs(X[~np.isnan(X)]).max(initial=0.0)
+    if largest > _LARGEST:
         raise ValueError(
-            f"X has a value of {np.abs(X).max():.3g}, too far from any model: values "
+            f"X has a value of {largest:.3g}, too far from any model: values "
             f"beyond {_LARGEST:g} are not computed with."
         )
     return X
+
+
+def check_states(states, n_samples, n_components):
+    """Return states that are known, or None."""
+    if states is None:
+        return None
+    found = np.asarray(states)
+    if found.shape != (n_samples,):
+        raise ValueError(
+            f"states must have one entry for each of the {n_samples} rows; got shape "
+            f"{found.shape}."
+        )
+    good = found.dtype.kind in "iuf" and np.isfinite(found).all()
+    if not good or (found != np.round(found)).any():
+        raise ValueError("states must be integers, -1 where they are not known.")
+    if (found < -1).any() or (found >= n_components).any():
+        bad = found[(found < -1) | (found >= n_components)][0]
+        raise ValueError(
+            f"states must be -1 (not known) or numbers of the n_components="
+            f"{n_components} states; got {bad}."
+        )
+    return found.astype(np.intp)

@@ -9,6 +9,8 @@ from scipy.sparse.csgraph import connected_components
 _NEVER = 1e-290
 # Changes that the rate of convergence is taken from, and where they end.
 _LAST, _ROUNDING = 6, 1e-10
+# Share of the log-likelihood that is a rounding error of it.
+_NO_GAIN = 1e-13
 
 
 def stationary_law(transition):
@@ -98,14 +100,45 @@ def contraction_rate(changes):
     return float(np.exp(np.polyfit(np.arange(len(last)), np.log(last), 1)[0]))
 
 
-def draw_states(start, transition, n, rng):
-    """Return the states of a chain of n steps, drawn at random."""
-    heights = rng.uniform(size=n)
+def optimization_error(changes, rate):
+    """Return how far the last iterate is from the fixed point, nan where not known."""
+    if not len(changes) or np.isnan(rate):
+        return 0.0 if len(changes) and changes[-1] == 0.0 else np.nan
+    return float(changes[-1] * rate / (1.0 - rate)) if rate < 1.0 else np.inf
+
+
+def draw_states(start, transition, n, n_sequences, rng):
+    """Return the states of chains of n steps, one after the other."""
+    heights = rng.uniform(size=(n_sequences, n))
     laws = np.cumsum(transition, axis=1)
-    states = np.empty(n, dtype=np.int64)
+    states = np.empty((n_sequences, n), dtype=np.int64)
     law = np.cumsum(start)
+    if n_sequences == 1:
+        for i in range(n):
+            # The last entry of a law is 1 up to rounding.
+            found = np.searchsorted(law, heights[0, i], side="right")
+            states[0, i] = min(found, len(law) - 1)
+            law = laws[states[0, i]]
+        return states.ravel()
+    edges = np.broadcast_to(law, (n_sequences, len(law)))
     for i in range(n):
-        # The last entry of a law is 1 up to rounding.
-        states[i] = min(np.searchsorted(law, heights[i], side="right"), len(law) - 1)
-        law = laws[states[i]]
-    return states
+        found = (heights[:, [i]] >= edges[:, :-1]).sum(axis=1)
+        states[:, i] = found
+        edges = laws[found]
+    return states.ravel()
+
+
+def remaining_gain(history):
+    """Return how much the log-likelihood will still rise, as its last gains tell.
+
+    Gains shrink by a factor in the end; it is taken as the larger one of the last two,
+    and what is left is the sum of a geometric series. inf where gains do not shrink.
+    """
+    gains = np.abs(np.diff(history[-4:]))
+    rounding = _NO_GAIN * max(abs(history[-1]), 1.0)
+    if len(gains) and gains[-1] <= rounding:
+        return float(gains[-1])
+    if len(gains) < 3:
+        return np.inf
+    ratio = float(np.max(gains[1:] / np.maximum(gains[:-1], rounding)))
+    return gains[-1] * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf

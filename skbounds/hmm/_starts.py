@@ -1,20 +1,32 @@
-"""Where EM starts: what is given, checked, or clusters."""
+"""Where EM starts: what is given, checked, or clusters, and other guesses."""
 
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 
 import numpy as np
-from sklearn.cluster import KMeans
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
-from skbounds.hmm import _emissions
+from skbounds.hmm import _transitions
+from skbounds.hmm._emissions import compress
+from skbounds.hmm._mixing import stationary_law
 
 # Of a column's variance that is added to the variances of the states.
 _SHARE = 1e-6
 # A millionth of smaller ones is not computed with.
 _LEAST_VARIANCE = 1e-280
+# Degrees of freedom at the start.
+_DF = 10.0
+# Numberings that are all looked at.
+_MOST_STATES = 6
+# Rows on either side over which outputs are smoothed, to find regimes that last.
+_REACHES = (2, 7)
+# Of a row's membership in its cluster, at the start.
+_SURE = 0.9
 
 
 def law(name, given, shape):
@@ -31,11 +43,28 @@ def law(name, given, shape):
     return found / found.sum(axis=-1, keepdims=True)
 
 
+def column_variances(X):
+    """Return the variances of the columns' observed entries; 0 where there are none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nan_to_num(np.nanvar(X, axis=0))
+
+
 def variance_floor(reg_covar, X):
     """Return what is added to the variances of the columns."""
     if not isinstance(reg_covar, str):
         return np.full(X.shape[1], float(reg_covar))
-    variances, constant = X.var(axis=0), np.ptp(X, axis=0) == 0.0
+    return auto_floor(X)
+
+
+def auto_floor(X):
+    """Return a millionth of the variances, or of the squares of constants."""
+    variances = column_variances(X)
+    some = np.where(np.isnan(X).all(axis=0), 0.0, 1.0)
+    first = np.nanmax(np.where(np.isnan(X), -np.inf, X), axis=0)
+    first = np.where(some == 1.0, first, 0.0)
+    low = np.nanmin(np.where(np.isnan(X), np.inf, X), axis=0)
+    constant = (some == 0.0) | (first == low)
     vanishing = ~constant & (variances < _LEAST_VARIANCE)
     if vanishing.any():
         raise ValueError(
@@ -44,7 +73,7 @@ def variance_floor(reg_covar, X):
             "reg_covar."
         )
     # A constant has no scale but its own size.
-    size = np.where(X[0] ** 2 < _LEAST_VARIANCE, 1.0, X[0] ** 2)
+    size = np.where(first**2 < _LEAST_VARIANCE, 1.0, first**2)
     return _SHARE * np.where(constant, size, variances)
 
 
@@ -52,7 +81,7 @@ def covariances(hmm, X, floor):
     """Return covariances at the start."""
     s, d = hmm.n_components, X.shape[1]
     if hmm.covariances_init is None:
-        matrix = np.diag(X.var(axis=0) + floor)
+        matrix = np.diag(column_variances(X) + floor)
         matrices = np.repeat(matrix[None], s, axis=0)
     else:
         matrices = np.array(hmm.covariances_init, dtype=np.float64)
@@ -74,44 +103,101 @@ def covariances(hmm, X, floor):
             "a column of X is constant, which has no density; increase reg_covar="
             f"{hmm.reg_covar}."
         )
-    return _emissions.compress(matrices, hmm.covariance_type)
+    return compress(matrices, hmm.covariance_type)
 
 
-def means(hmm, X, rng):
-    """Return means at the start."""
-    s, d = hmm.n_components, X.shape[1]
-    if hmm.means_init is not None:
-        found = check_array(hmm.means_init, dtype=np.float64, input_name="means_init")
-        if found.shape != (s, d):
-            raise ValueError(
-                f"means_init must be of shape {(s, d)}; got {found.shape}."
-            )
-        if len(np.unique(found, axis=0)) < s:
-            raise ValueError(
-                "means_init has states with the same mean, which EM cannot tell "
-                f"apart: {found.tolist()}."
-            )
-        return found
-    return _apart(_starting_points(hmm, X, s, rng), X, rng)
+def given_means(hmm, d):
+    """Return the means that are given, checked."""
+    s = hmm.n_components
+    found = check_array(hmm.means_init, dtype=np.float64, input_name="means_init")
+    if found.shape != (s, d):
+        raise ValueError(f"means_init must be of shape {(s, d)}; got {found.shape}.")
+    if hmm.emission == "poisson" and (found < 0.0).any():
+        raise ValueError(
+            f"means_init are rates, which are not negative; got {found.tolist()}."
+        )
+    same = len(np.unique(found, axis=0)) < s
+    if same and hmm.covariances_init is None:
+        raise ValueError(
+            "means_init has states with the same mean, which EM cannot tell "
+            f"apart: {found.tolist()}."
+        )
+    return found
 
 
-def _starting_points(hmm, X, s, rng):
-    if hmm.init == "random":
-        return X[rng.permutation(len(X))[:s]].copy()
+def given_df(hmm):
+    """Return the degrees of freedom at the start."""
+    s = hmm.n_components
+    if hmm.df_init is None:
+        return np.full(s, _DF)
+    found = np.array(np.broadcast_to(np.asarray(hmm.df_init, dtype=np.float64), (s,)))
+    if not (np.isfinite(found) & (found > 0.0)).all():
+        raise ValueError(
+            f"df_init must be positive, one number or {s}; got {hmm.df_init!r}."
+        )
+    return found
+
+
+def given_tables(hmm, categories):
+    """Return the probabilities of categories that are given."""
+    s, given = hmm.n_components, hmm.emission_proba_init
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        given = [given]
+    if len(given) != len(categories):
+        raise ValueError(
+            "emission_proba_init must have one table for each of the "
+            f"{len(categories)} columns; got {len(given)}."
+        )
+    return [
+        law("emission_proba_init", table, (s, len(names)))
+        for table, names in zip(given, categories, strict=True)
+    ]
+
+
+def filled(X):
+    """Return rows with missing entries at the columns' means."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        center = np.nan_to_num(np.nanmean(X, axis=0))
+    return np.where(missing, center, X)
+
+
+def clusters(X, s, rng):
+    """Return the centres of k-means, in lexicographic order."""
     search = KMeans(s, n_init=1, random_state=rng.randint(2**31 - 1))
     with warnings.catch_warnings():
         # Of fewer distinct rows than clusters: their means are moved apart.
         warnings.simplefilter("ignore", ConvergenceWarning)
         centers = search.fit(X).cluster_centers_
-    # In the order of the other starting values, if these are given.
     return centers[np.lexsort(centers.T[::-1])]
 
 
-def symmetric_mean(hmm, X, rng):
-    """Return mu at the start."""
+def starting_points(init, X, s, rng):
+    """Return means at the start: clusters, or rows."""
+    if init == "random":
+        return apart(X[rng.permutation(len(X))[:s]].copy(), X, rng)
+    return apart(clusters(X, s, rng), X, rng)
+
+
+def apart(means, X, rng):
+    """Move means that coincide: EM cannot tell such states apart."""
+    for _ in range(10):
+        if len(np.unique(means, axis=0)) == len(means):
+            return means
+        scale = np.maximum(X.std(axis=0), 1e-8 * np.maximum(np.abs(means).max(), 1.0))
+        means = means + 1e-3 * scale * rng.standard_normal(means.shape)
+    return means
+
+
+def symmetric_mean(hmm, X, rng, k):
+    """Return mu at the k-th start."""
     d = X.shape[1]
     if hmm.means_init is None:
-        first, second = _apart(_starting_points(hmm, X, 2, rng), X, rng)
+        init = "random" if k % 2 else hmm.init
+        first, second = starting_points(init, filled(X), 2, rng)
         return 0.5 * (second - first)
     found = np.array(hmm.means_init, dtype=np.float64)
     if found.shape == (2, d):
@@ -130,11 +216,252 @@ def symmetric_mean(hmm, X, rng):
     return found
 
 
-def _apart(means, X, rng):
-    """Move means that coincide: EM cannot tell such states apart."""
-    for _ in range(10):
-        if len(np.unique(means, axis=0)) == len(means):
-            return means
-        scale = np.maximum(X.std(axis=0), 1e-8 * np.maximum(np.abs(means).max(), 1.0))
-        means = means + 1e-3 * scale * rng.standard_normal(means.shape)
-    return means
+# ------------------------------------------------------------------- guesses of regimes
+
+
+def features(family, X):
+    """Return columns to look for clusters in: of like scales, nothing missing."""
+    if hasattr(family, "categories"):
+        rows = family.prepare(X)
+        columns = [
+            rows.codes[:, [k]] == np.arange(len(names))
+            for k, names in enumerate(family.categories)
+        ]
+        return np.concatenate(columns, axis=1).astype(np.float64)
+    full = filled(X)
+    if not hasattr(family, "center"):
+        full = np.sqrt(full)
+    scale = full.std(axis=0)
+    return (full - full.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+
+
+def smoothed(values, starts, reach):
+    """Return means and mean squares of the rows at most `reach` away."""
+    both = np.column_stack([values, np.minimum(values**2, 9.0)])
+    sums = np.vstack([np.zeros(both.shape[1]), np.cumsum(both, axis=0)])
+    index = np.arange(len(values))
+    sequence = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    low = np.maximum(index - reach, starts[sequence])
+    high = np.minimum(index + reach + 1, starts[sequence + 1])
+    return (sums[high] - sums[low]) / (high - low)[:, None]
+
+
+def memberships(columns, s, rng, *, lloyd):
+    """Return the cluster of each row."""
+    distinct = min(s, len(columns))
+    if lloyd:
+        search = KMeans(
+            distinct, n_init=1, max_iter=20, random_state=rng.randint(2**31 - 1)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return search.fit(columns).labels_.astype(np.intp)
+    centers, _ = kmeans_plusplus(columns, distinct, random_state=rng.randint(2**31 - 1))
+    return nearest(columns, centers)
+
+
+def nearest(columns, centers):
+    """Return the number of the nearest centre of each row."""
+    squares = (centers**2).sum(axis=1) - 2.0 * columns @ centers.T
+    return squares.argmin(axis=1)
+
+
+def perturbed(transition, rng, *, given):
+    """Return another transition matrix with the same zeros."""
+    s = len(transition)
+    if given:
+        noise = rng.gamma(10.0, 0.1, size=(s, s))
+    else:
+        noise = rng.gamma(2.0, 0.5, size=(s, s))
+        # States that last for a few steps, or for many.
+        noise += np.eye(s) * s * 10.0 ** rng.uniform(-1.0, 1.5)
+    found = transition * noise
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def numbering(labels, starts, start, transition, rng, *, shuffle):
+    """Return the states that clusters are, under start laws and transitions given.
+
+    The clusters are numbered so that the sequence of their numbers is as probable as
+    can be: by trying all ways, or by exchanging pairs.
+    """
+    s = len(start)
+    ahead = np.ones(len(labels) - 1, dtype=bool)
+    ahead[starts[1:-1] - 1] = False
+    pairs = np.zeros((s, s))
+    np.add.at(pairs, (labels[:-1][ahead], labels[1:][ahead]), 1.0)
+    first = np.bincount(labels[starts[:-1]], minlength=s)
+    log_a = np.log(np.maximum(transition, 1e-3))
+    log_p = np.log(np.maximum(start, 1e-3))
+
+    def value(order):
+        return (pairs * log_a[np.ix_(order, order)]).sum() + first @ log_p[order]
+
+    if s <= _MOST_STATES:
+        every = [np.array(order) for order in permutations(range(s))]
+        values = np.array([value(order) for order in every])
+        if shuffle:
+            # One of the better ones.
+            return every[np.argsort(-values, kind="stable")[rng.randint(min(s, 3))]]
+        return every[int(np.argmax(values))]
+    order = rng.permutation(s) if shuffle else np.arange(s)
+    best, improved = value(order), True
+    while improved:
+        improved = False
+        for i in range(s):
+            for j in range(i):
+                other = order.copy()
+                other[[i, j]] = other[[j, i]]
+                found = value(other)
+                if found > best:
+                    order, best, improved = other, found, True
+    return order
+
+
+class Guesses:
+    """Starting chains of the general model, one after the other.
+
+    The first has means at the centres of k-means (or rows, for ``init="random"``);
+    others come from clusters of smoothed rows, random rows and other seeds, with other
+    transition matrices.
+    """
+
+    def __init__(self, hmm, family, X, starts, states, options, rng):
+        self.hmm, self.family, self.X, self.starts = hmm, family, X, starts
+        self.states, self.options, self.rng = states, options, rng
+        s, d = hmm.n_components, X.shape[1]
+        self.transition = law("transmat_init", hmm.transmat_init, (s, s))
+        if options.structure == "reversible":
+            turned = _transitions.symmetrised(self.transition)
+            if np.abs(turned - self.transition).max() > 1e-8:
+                raise ValueError(
+                    "transmat_init of structure='reversible' must be reversible, pi_j "
+                    f"A_jk = pi_k A_kj; got {self.transition.tolist()}."
+                )
+        self.start = law("startprob_init", hmm.startprob_init, (s,))
+        self.given = {}
+        if hmm.means_init is not None:
+            self.given["means"] = given_means(hmm, d)
+        if "covariances" in family.names:
+            self.spread = covariances(hmm, X, family.floor)
+            if hmm.covariances_init is not None:
+                self.given["covariances"] = self.spread
+        if "df" in family.names:
+            self.df = given_df(hmm)
+        if "emission_proba" in family.names and hmm.emission_proba_init is not None:
+            tables = given_tables(hmm, family.categories)
+            self.given["emission_proba"] = tables
+        numbered = hmm.transmat_init is not None or hmm.startprob_init is not None
+        self.numbered = numbered and not self.complete
+        self.rows = None
+
+    @property
+    def complete(self):
+        """Whether states are told apart by what is given."""
+        return "means" in self.given or "emission_proba" in self.given
+
+    @property
+    def keeps_numbers(self):
+        """Whether states have the numbers that the user gave them."""
+        known = self.states is not None and (self.states >= 0).any()
+        return self.complete or self.numbered or known
+
+    def __call__(self, k):
+        """Return the k-th starting chain: start law, transitions and outputs."""
+        transition = self.transition
+        if k > 0 and "transmat" not in self.options.fixed:
+            transition = perturbed(
+                transition, self.rng, given=self.hmm.transmat_init is not None
+            )
+            if self.options.structure == "reversible":
+                transition = _transitions.symmetrised(transition)
+        start = self.start
+        if self.options.startprob == "stationary" and (
+            self.hmm.startprob_init is None or k > 0
+        ):
+            start = stationary_law(transition)
+        if self.complete:
+            return start, transition, self._whole(dict(self.given))
+        labels, found = self._labels(k)
+        if self.numbered:
+            order = numbering(
+                labels, self.starts, start, transition, self.rng, shuffle=k > 0
+            )
+            labels = order[labels]
+            if found is not None:
+                found = found[np.argsort(order)]
+        known = self.states is not None and (self.states >= 0).any()
+        if known:
+            labels, found = self._with_known(labels), None
+        if found is not None and not hasattr(self.family, "categories"):
+            return start, transition, self._whole({"means": found, **self.given})
+        posterior = np.full(
+            (len(self.X), self.hmm.n_components), (1.0 - _SURE) / self.hmm.n_components
+        )
+        posterior[np.arange(len(self.X)), labels] += _SURE
+        outputs = self._fit(posterior)
+        if k == 0 and "covariances" in outputs:
+            outputs["covariances"] = self.spread
+        return start, transition, self._whole({**outputs, **self.given})
+
+    def _whole(self, outputs):
+        """Return outputs with everything that is not known yet at its default."""
+        family, s = self.family, self.hmm.n_components
+        if "covariances" in family.names and "covariances" not in outputs:
+            outputs["covariances"] = self.spread
+        if "df" in family.names:
+            outputs["df"] = self.df
+        if "emission_proba" in family.names and "emission_proba" not in outputs:
+            sizes = [len(names) for names in family.categories]
+            outputs["emission_proba"] = [np.full((s, c), 1.0 / c) for c in sizes]
+        if "means" in family.names and "means" not in outputs:
+            outputs["means"] = np.zeros((s, self.X.shape[1]))
+        return outputs
+
+    def _fit(self, posterior):
+        """Return the outputs of greatest likelihood for memberships of the rows."""
+        if self.rows is None:
+            self.rows = self.family.prepare(self.X)
+        s = self.hmm.n_components
+        before = self._whole({})
+        if "means" in before:
+            center = filled(self.X).mean(axis=0)
+            before["means"] = np.repeat(center[None], s, axis=0)
+        reference = self.family.reference(before)
+        sums = self.family.collect(self.rows, posterior, before, reference)
+        found = self.family.maximise(sums, before, reference)
+        if "means" in found and len(np.unique(found["means"], axis=0)) < s:
+            found["means"] = apart(found["means"], filled(self.X), self.rng)
+        return found
+
+    def _labels(self, k):
+        """Return clusters of the rows, and their means where EM starts from these."""
+        hmm, s = self.hmm, self.hmm.n_components
+        gaussian = hasattr(self.family, "center")
+        if gaussian and (k == 0 or k % 4 == 3):
+            X = filled(self.X)
+            init = "random" if k else hmm.init
+            means = starting_points(init, X, s, self.rng)
+            scale = X.std(axis=0)
+            scale = np.where(scale > 0.0, scale, 1.0)
+            return nearest(X / scale, means / scale), means
+        columns = features(self.family, self.X)
+        if k == 0 and hmm.init == "random":
+            picks = self.rng.permutation(len(columns))[:s]
+            return nearest(columns, columns[picks]), None
+        if k % 4 in (1, 2):
+            reach = _REACHES[k % 4 - 1]
+            columns = smoothed(columns, self.starts, reach)
+        return memberships(columns, s, self.rng, lloyd=k < 3), None
+
+    def _with_known(self, labels):
+        """Return labels with known states as they are, and clusters matched to them."""
+        s = self.hmm.n_components
+        known = self.states >= 0
+        table = np.zeros((s, s))
+        np.add.at(table, (labels[known], self.states[known]), 1.0)
+        # Each state takes the cluster that it shares most rows with.
+        rows, columns = linear_sum_assignment(-table)
+        order = np.empty(s, dtype=np.intp)
+        order[rows] = columns
+        return np.where(known, self.states, order[labels])

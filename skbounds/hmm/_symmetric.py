@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import expit
 
 from skbounds._core import hmm as _core
-from skbounds.hmm._em import iterate
 
 # What may be left of a block's wrong start.
 _ROUNDING = 1e-17
@@ -68,33 +67,73 @@ class Spins:
     log_odds: np.ndarray
 
 
-def expectation(model, X, starts, sigma, *, window=None) -> Spins:
+class Observed:
+    """Rows in units of sigma; missing entries are 0.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, d)
+    there : ndarray of shape (n, d) or None
+        1 where an entry is observed; None if all are.
+    squares : ndarray of shape (n,)
+    """
+
+    def __init__(self, X, sigma):
+        self.values, self.there, self.sigma = X / sigma, None, sigma
+        missing = np.isnan(self.values)
+        if missing.any():
+            self.values[missing] = 0.0
+            self.there = 1.0 - missing
+        self.squares = np.einsum("ij,ij->i", self.values, self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    @property
+    def sizes(self):
+        """Numbers of observed entries of the rows."""
+        if self.there is None:
+            return float(self.values.shape[1])
+        return self.there.sum(axis=1)
+
+    def means(self, spins):
+        """Return (2.30a), each column over its observed entries."""
+        n = float(len(self))
+        if self.there is not None:
+            n = np.maximum(self.there.sum(axis=0), 1.0)
+        return self.sigma * (spins @ self.values) / n
+
+
+def expectation(model, rows, starts, *, window=None) -> Spins:
     """Run the E-step by the closed recursions of the chain's fields."""
-    n, d = X.shape
-    X, center = X / sigma, model.mean / sigma
-    own = X @ center
+    n, sigma = len(rows), rows.sigma
+    center = model.mean / sigma
+    own = rows.values @ center
     lean, tilt = np.tanh(own), model.tilt
     left, right = np.empty(n), np.empty(n)
     sweep(lean, starts, tilt, left, right)
     height = np.abs(own)
-    squares = np.einsum("ij,ij->i", X, X) + center @ center
-    rows = (
-        -0.5 * d * np.log(2.0 * np.pi)
-        - d * np.log(sigma)
+    if rows.there is None:
+        squares = rows.squares + center @ center
+    else:
+        squares = rows.squares + rows.there @ center**2
+    conditional = (
+        -0.5 * rows.sizes * np.log(2.0 * np.pi)
+        - rows.sizes * np.log(sigma)
         - 0.5 * squares
         + height
         + np.log1p(np.exp(-2.0 * height))
         - np.log(2.0)
         + np.log1p(lean * left)
     )
-    if not np.isfinite(rows).all():
+    if not np.isfinite(conditional).all():
         raise ValueError(
             "the density of a row is 0: the data are too far from the model for double "
             f"precision; sigma={sigma:g}."
         )
     filtered = (lean + left) / (1.0 + lean * left)
     if window is not None and window < np.diff(starts).max() - 1:
-        return _in_windows(model, own, starts, rows, window)
+        return _in_windows(model, own, starts, conditional, window)
     means = (filtered + right) / (1.0 + filtered * right)
     ahead = (lean + right) / (1.0 + lean * right)
     products = filtered[:-1] * ahead[1:]
@@ -102,7 +141,7 @@ def expectation(model, X, starts, sigma, *, window=None) -> Spins:
     inside = np.ones(n - 1, dtype=bool)
     inside[starts[1:-1] - 1] = False
     log_odds = 2.0 * (own + np.arctanh(left) + np.arctanh(right))
-    return Spins(rows, means, float(agreement[inside].sum()), log_odds)
+    return Spins(conditional, means, float(agreement[inside].sum()), log_odds)
 
 
 def sweep(lean, starts, tilt, left, right):
@@ -145,16 +184,15 @@ def _in_windows(model, own, starts, rows, window):
     return Spins(rows, means, float(np.trace(pairs)), log_odds)
 
 
-def maximise(model, X, starts, found, bound):
+def maximise(model, rows, starts, found, bound):
     """Run the M-step (2.30a) to (2.30c).
 
     Each sequence has the pair of its first row and the unobserved one before it, which
     agree with probability zeta.
     """
-    n, n_sequences = len(X), len(starts) - 1
-    mean = found.means @ X / n
-    stay = (n_sequences * model.stay + found.agreement) / n
-    return Symmetric(mean, project(stay, bound))
+    n_sequences = len(starts) - 1
+    stay = (n_sequences * model.stay + found.agreement) / len(rows)
+    return Symmetric(rows.means(found.means), project(stay, bound))
 
 
 def project(stay, bound):
@@ -177,22 +215,32 @@ def truncation_bound(model, reach):
     return float(2.0 * abs(model.beta) * abs(model.tilt) ** reach)
 
 
-def fit_symmetric(
-    model, X, starts, sigma, bound, max_iter, tol, *, window=None, visit=None
-):
-    """Run EM of the symmetric model."""
+class SymmetricModel:
+    """The symmetric model with its data, as `skbounds.hmm._em.Climb` takes it."""
 
-    def expect(model):
-        found = expectation(model, X, starts, sigma, window=window)
+    def __init__(self, X, starts, sigma, bound, window=None):
+        self.rows, self.starts = Observed(X, sigma), starts
+        self.bound, self.window = bound, window
+        self.n_rows = len(X)
+
+    def expect(self, model):
+        """Return what the E-step finds, and the log-likelihood."""
+        found = expectation(model, self.rows, self.starts, window=self.window)
         return found, float(found.rows.sum())
 
-    return iterate(
-        model,
-        expect,
-        lambda model, found: maximise(model, X, starts, found, bound),
-        lambda new, old: new.distance(old),
-        len(X),
-        max_iter,
-        tol,
-        visit=visit,
-    )
+    def whole(self, model):
+        """Return what the E-step finds without windows, and the log-likelihood."""
+        found = expectation(model, self.rows, self.starts)
+        return found, float(found.rows.sum())
+
+    def update(self, model, found):
+        """Run the M-step."""
+        return maximise(model, self.rows, self.starts, found, self.bound)
+
+    def distance(self, new, old):
+        """Return the norm (2.19) of the difference."""
+        return new.distance(old)
+
+    def lost(self, found):
+        """Return False: states are mirror images."""
+        return False
