@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -62,6 +62,12 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
     warnings.warn(message, category, stacklevel=level)
 
 
+@cache
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    """Return what ``get_params`` looks up in the signature at every call."""
+    return tuple(cls._get_param_names())
+
+
 def fit_from_scratch(fit: Callable) -> Callable:
     """Make ``fit`` forget the previous fit, and leave nothing behind if it fails.
 
@@ -79,7 +85,9 @@ def fit_from_scratch(fit: Callable) -> Callable:
                 delattr(self, name)
         try:
             result = fit(self, *args, **kwargs)
-            self._params_ = self.get_params(deep=False)
+            self._params_ = {
+                name: getattr(self, name) for name in _parameter_names(type(self))
+            }
             return result
         except BaseException:
             vars(self).clear()

@@ -169,6 +169,40 @@ void fields_in_blocks(Array1<const double> lean, double tilt, index overlap, ind
     level->hmm->fields_in_blocks(u, tilt, overlap, n_lanes, a, b, scratch.memory());
 }
 
+double linear_step(Array2<const double> columns, Array1<const index> starts,
+                   Array1<const double> start, Array2<const double> transition,
+                   Array2<const double> weights, Array1<const double> constant,
+                   Array1<double> first, Array1<double> size, Array2<double> pairs,
+                   Array2<double> sums) {
+    const index n = index(columns.shape(0)), m = index(columns.shape(1));
+    const index s = index(constant.shape(0));
+    check_starts(starts, n);
+    require(index(starts(0)) == 0 && index(starts(starts.shape(0) - 1)) == n,
+            "starts: not all of the rows");
+    check_model(s, start, transition);
+    has_shape(weights, m, s, "weights: wrong shape");
+    has_length(first, s, "first: wrong length");
+    has_length(size, s, "size: wrong length");
+    has_shape(pairs, s, s, "pairs: wrong shape");
+    has_shape(sums, s, m, "sums: wrong shape");
+    const auto x = view(columns);
+    const auto at = view(starts);
+    const auto law = view(start);
+    const auto A = view(transition);
+    const auto w = view(weights);
+    const auto c = view(constant);
+    const auto out_first = view(first);
+    const auto out_size = view(size);
+    const auto out_pairs = view(pairs);
+    const auto out_sums = view(sums);
+    const Scratch scratch(pieces(2, n * s) + pieces(1, n) + pieces(1, s * (m + 1)) +
+                          pieces(2, s));
+    return run([&](Pulse &pulse) {
+        return level->hmm->linear_step(x, at, law, A, w, c, out_first, out_size, out_pairs,
+                                       out_sums, scratch.memory(), pulse);
+    });
+}
+
 }  // namespace
 
 void bind_hmm(nb::module_ &m) {
@@ -190,6 +224,9 @@ void bind_hmm(nb::module_ &m) {
           array("right"));
     m.def("fields_in_blocks", fields_in_blocks, array("lean"), nb::arg("tilt"),
           nb::arg("overlap"), nb::arg("n_lanes"), array("left"), array("right"));
+    m.def("linear_step", linear_step, array("columns"), array("starts"), array("start"),
+          array("transition"), array("weights"), array("constant"), array("first"),
+          array("size"), array("pairs"), array("sums"));
 }
 
 }  // namespace skb

@@ -1,6 +1,7 @@
 #include "hmm.h"
 
 #include "fields.h"
+#include "fused.h"
 #include "logarithms.h"
 #include "scaled.h"
 #include "windows.h"
@@ -24,6 +25,7 @@ void subtract_largest(Mat<const double> values, Mat<double> result, Vec<double> 
 
 extern const HmmKernels hmm_kernels;
 const HmmKernels hmm_kernels{subtract_largest, forward, backward, log_pass,
-                             viterbi,          windows, fields,   fields_in_blocks};
+                             viterbi,          windows, fields,   fields_in_blocks,
+                             linear_step};
 
 }  // namespace skb::SKB_LEVEL

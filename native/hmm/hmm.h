@@ -52,6 +52,16 @@ struct HmmKernels {
     // |t|, so that what is wrong with that is gone by then.
     void (*fields_in_blocks)(Vec<const double> lean, double tilt, index overlap,
                              index n_lanes, Vec<double> left, Vec<double> right, Memory);
+    // A whole E-step for densities exp(constant_k + columns(i) weights(k)), up to what does
+    // not depend on the state: adds to the probabilities of the sequences' first states, of
+    // all states, of pairs, and to the sums of the columns (s, m). Returns the
+    // log-likelihood, or -inf where the scaled recursion underflows or something is not
+    // finite; the sums are then of no use.
+    double (*linear_step)(Mat<const double> columns, Vec<const index> starts,
+                          Vec<const double> start, Mat<const double> transition,
+                          Mat<const double> weights, Vec<const double> constant,
+                          Vec<double> first, Vec<double> size, Mat<double> pairs,
+                          Mat<double> sums, Memory, Pulse &);
 };
 
 }  // namespace skb

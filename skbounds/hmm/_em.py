@@ -83,11 +83,13 @@ class Forward:
     def __init__(self, log_density, starts, start, transition):
         self.start = np.ascontiguousarray(start, dtype=np.float64)
         self.transition = np.ascontiguousarray(transition, dtype=np.float64)
-        least = min(self.transition.min(), self.start.min())
-        self.careful = bool(least < _IMPOSSIBLE)
+        self.careful = bool(
+            self.transition.min() < _IMPOSSIBLE or self.start.min() < _IMPOSSIBLE
+        )
         self.density, self.top = np.empty(log_density.shape), np.empty(len(log_density))
         _core.subtract_largest(log_density, self.density, self.top)
-        if not np.isfinite(self.top).all():
+        # Of a sum, which is not finite if one is not.
+        if not np.isfinite(self.top.sum()):
             raise ValueError(
                 "the density of a row is 0 or infinite for all states: the data are "
                 "too far from the model (means and covariances) for double precision."
@@ -105,6 +107,16 @@ class Forward:
         self.failed = np.arange(0)
         if any_failed:
             self.failed = np.flatnonzero(self.scale[starts[:-1]] == 0.0)
+
+    def logarithms(self):
+        """Return log p(x_t | x_<t), but for the sequences that have failed."""
+        if not len(self.failed):
+            rows = np.log(self.scale)
+        else:
+            with np.errstate(divide="ignore"):
+                rows = np.log(self.scale)
+        rows += self.top
+        return rows
 
 
 def expectation(
@@ -127,23 +139,23 @@ def expectation(
     ahead = Forward(log_density, starts, start, transition)
     start, transition, density = ahead.start, ahead.transition, ahead.density
     posterior, pairs = np.empty((n, s)), np.zeros((s, s))
-    longest = np.diff(starts).max()
-    whole = window is None or window >= longest - 1
+    whole = window is None or window >= np.diff(starts).max() - 1
     if not rows_only and whole:
         _core.backward(
             density, starts, transition, ahead.filtered, ahead.scale, posterior, pairs
         )
         pairs *= transition
-    with np.errstate(divide="ignore"):
-        log_start, log_transition = np.log(start), np.log(transition)
-        rows = np.log(ahead.scale) + ahead.top
+    if len(ahead.failed) or not whole:
+        with np.errstate(divide="ignore"):
+            log_start, log_transition = np.log(start), np.log(transition)
+    rows = ahead.logarithms()
     for q in ahead.failed:
         first, stop = starts[q], starts[q + 1]
         _core.log_pass(
             log_density, first, stop, log_start, log_transition, posterior, pairs,
             rows[first:stop],
         )  # fmt: skip
-    if not np.isfinite(rows).all():
+    if len(ahead.failed) and not np.isfinite(rows).all():
         raise ValueError("the data are impossible under the model's transitions.")
     if rows_only or whole:
         return Expected(rows, posterior, pairs)
@@ -288,6 +300,10 @@ def know(log_density, states):
 
 def group_sums(chain, family, group, reference, window):
     """Run the E-step for a group of sequences."""
+    if window is None and group.states is None:
+        fast = linear_sums(chain, family, group, reference)
+        if fast is not None:
+            return fast
     log_density = family.log_densities(group.rows, chain.law)
     if group.states is not None:
         know(log_density, group.states)
@@ -301,6 +317,26 @@ def group_sums(chain, family, group, reference, window):
         found.pairs,
         family.collect(group.rows, found.posterior, chain.law, reference),
     )
+
+
+def linear_sums(chain, family, group, reference):
+    """Run the E-step in one native call, or return None where that is not for it."""
+    linear = family.linear(group.rows, chain.law, reference)
+    if linear is None or not (
+        chain.transition.min() >= _IMPOSSIBLE and chain.start.min() >= _IMPOSSIBLE
+    ):
+        return None
+    columns, weights, constant, base = linear
+    s = len(constant)
+    first, size = np.zeros(s), np.zeros(s)
+    pairs, sums = np.zeros((s, s)), np.zeros((s, columns.shape[1]))
+    value = _core.linear_step(
+        columns, group.starts, chain.start, chain.transition, weights, constant, first,
+        size, pairs, sums,
+    )  # fmt: skip
+    if not value > -np.inf:
+        return None
+    return Sums(value + base, first, size, pairs, family.from_columns(size, sums))
 
 
 def _several(chain, family, groups, reference, window):
@@ -435,7 +471,7 @@ class GeneralModel:
         """Return how far transitions and outputs are from others."""
         gaps = self.family.distance(new.law, old.law, self.options.unit)
         turns = (new.transition - old.transition).ravel()
-        return float(np.linalg.norm(np.r_[gaps, turns]))
+        return float(np.sqrt(gaps @ gaps + turns @ turns))
 
     def lost(self, found):
         """Return whether a state has no rows left."""

@@ -28,7 +28,7 @@ def make_family(hmm, X):
         np.nan_to_num(_starts.filled(X).mean(axis=0)),
         _starts.variance_floor(hmm.reg_covar, X),
         hmm.variance_prior,
-        _starts.auto_floor(X) / _starts._SHARE if hmm.variance_prior else None,
+        _starts.column_variances(X) if hmm.variance_prior else None,
     )
 
 
@@ -237,6 +237,8 @@ def _least_variances(hmm, family, X):
     if not hasattr(family, "floor"):
         return None
     # With a floor of 0 by hand: rounding errors, or nearly so.
+    if (family.floor > 0.0).all():
+        return family.floor
     return np.where(family.floor > 0.0, family.floor, 1e-6 * _starts.auto_floor(X))
 
 

@@ -386,11 +386,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             if self.verbose:
                 print(f"[BaumWelchHMM] start {k}: {value:.6f}")
 
-        with _em.open_parallel(self.n_jobs) as parallel:
-            end = _fit.fit_general(
-                self, X, starts, states, rng, parallel, effective_n_jobs(self.n_jobs),
-                report=report,
-            )  # fmt: skip
+        arguments = (self, X, starts, states, rng)
+        n_workers = effective_n_jobs(self.n_jobs)
+        if n_workers == 1 or len(starts) == 2:
+            end = _fit.fit_general(*arguments, None, 1, report=report)
+        else:
+            with _em.open_parallel(self.n_jobs) as parallel:
+                end = _fit.fit_general(*arguments, parallel, n_workers, report=report)
         chain, family = end.climb.model, end.problem.family
         order = np.arange(s)
         if not end.keeps_numbers:
@@ -426,7 +428,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )
         end.problem.distributor = _em.Distributor(None, 1)
         self._problem_ = (end.problem, chain, order)
-        self._store_run(end.climb)
+        self._store_run(end.climb, law)
         return self
 
     def _fit_symmetric(self, X, starts, states):
@@ -484,7 +486,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.eps_mix_ = float(1.0 - abs(2.0 * stay - 1.0))
         self.snr_ = float(np.linalg.norm(mean) / self.sigma)
         self._problem_ = (problem, _symmetric.Symmetric(mean, stay), None)
-        self._store_run(run)
+        self._store_run(run, self.startprob_)
         self._warn_of_mean(X, mean)
         if 1.0 - abs(2.0 * stay - 1.0) <= 1.0 - self.mixing_bound + 1e-12:
             warn_user(
@@ -530,9 +532,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             ).run(n_iter, 0.0)  # fmt: skip
         return np.array(path)
 
-    def _store_run(self, run):
+    def _store_run(self, run, law):
         self.rho_mix_ = 1.0 - self.eps_mix_
-        law = _mixing.stationary_law(self.transmat_)
         self.reversible_gap_ = _mixing.reversible_gap(self.transmat_, law)
         self.n_iter_ = len(run.changes)
         self.converged_ = run.converged

@@ -22,6 +22,8 @@ def stationary_law(transition):
     sizes.
     """
     possible = transition > _NEVER
+    if possible.all():
+        return _irreducible_law(transition)
     n_sets, labels = connected_components(possible, connection="strong")
     law = np.zeros(len(transition))
     for label in range(n_sets):
@@ -97,7 +99,9 @@ def contraction_rate(changes):
     last = changes[: rounding[0] if len(rounding) else None][-_LAST:]
     if len(last) < 3:
         return np.nan
-    return float(np.exp(np.polyfit(np.arange(len(last)), np.log(last), 1)[0]))
+    # The slope of a line through their logarithms.
+    places = np.arange(len(last)) - 0.5 * (len(last) - 1)
+    return float(np.exp(places @ np.log(last) / (places @ places)))
 
 
 def optimization_error(changes, rate):

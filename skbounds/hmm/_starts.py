@@ -9,7 +9,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 
 from skbounds.hmm import _transitions
 from skbounds.hmm._emissions import compress
@@ -33,7 +32,7 @@ def law(name, given, shape):
     """Return probabilities that were given, or all the same."""
     if given is None:
         return np.full(shape, 1.0 / shape[-1])
-    found = np.array(given, dtype=np.float64)
+    found = np.array(given, dtype=np.float64, order="C")
     good = found.shape == shape and np.isfinite(found).all() and (found >= 0.0).all()
     if not good or (np.abs(found.sum(axis=-1) - 1.0) > 1e-6).any():
         raise ValueError(
@@ -45,6 +44,9 @@ def law(name, given, shape):
 
 def column_variances(X):
     """Return the variances of the columns' observed entries; 0 where there are none."""
+    variances = X.var(axis=0)
+    if not np.isnan(variances).any():
+        return variances
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nan_to_num(np.nanvar(X, axis=0))
@@ -60,6 +62,8 @@ def variance_floor(reg_covar, X):
 def auto_floor(X):
     """Return a millionth of the variances, or of the squares of constants."""
     variances = column_variances(X)
+    if (variances >= _LEAST_VARIANCE).all() and not _may_be_constant(X, variances):
+        return _SHARE * variances
     some = np.where(np.isnan(X).all(axis=0), 0.0, 1.0)
     first = np.nanmax(np.where(np.isnan(X), -np.inf, X), axis=0)
     first = np.where(some == 1.0, first, 0.0)
@@ -75,6 +79,12 @@ def auto_floor(X):
     # A constant has no scale but its own size.
     size = np.where(first**2 < _LEAST_VARIANCE, 1.0, first**2)
     return _SHARE * np.where(constant, size, variances)
+
+
+def _may_be_constant(X, variances):
+    """Return whether variances may be nothing but rounding errors."""
+    largest = np.square(np.nan_to_num(X[0]))
+    return bool((variances <= 1e-20 * largest).any())
 
 
 def covariances(hmm, X, floor):
@@ -109,7 +119,9 @@ def covariances(hmm, X, floor):
 def given_means(hmm, d):
     """Return the means that are given, checked."""
     s = hmm.n_components
-    found = check_array(hmm.means_init, dtype=np.float64, input_name="means_init")
+    found = np.array(hmm.means_init, dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"means_init must be finite; got {found.tolist()}.")
     if found.shape != (s, d):
         raise ValueError(f"means_init must be of shape {(s, d)}; got {found.shape}.")
     if hmm.emission == "poisson" and (found < 0.0).any():

@@ -10,6 +10,8 @@ from skbounds.hmm._emissions._scatter import LEAST_WEIGHT
 
 # Rates and probabilities whose logarithms are finite.
 _LEAST = 1e-300
+# States times columns beyond which products of matrices are faster.
+_MOST_PRODUCTS = 256
 
 
 class Counts:
@@ -24,7 +26,7 @@ class Counts:
     """
 
     def __init__(self, X):
-        self.values, self.observed = X, None
+        self.values, self.observed = np.ascontiguousarray(X), None
         missing = np.isnan(X)
         if missing.any():
             self.values = np.where(missing, 0.0, X)
@@ -43,6 +45,9 @@ class Discrete:
 
     def blurred(self, sums, law):
         """Return None."""
+
+    def linear(self, rows, law, reference):
+        """Return None: see `Gaussian.linear`."""
 
     def check(self, law):
         """Accept every law."""
@@ -81,6 +86,18 @@ class Poisson(Discrete):
             result -= rows.observed @ rates.T
         result -= rows.constant[:, None]
         return result
+
+    def linear(self, rows, law, reference):
+        """Return columns and weights, see `Gaussian.linear`."""
+        rates = law["means"]
+        if rows.observed is not None or rates.size > _MOST_PRODUCTS:
+            return None
+        weights = np.ascontiguousarray(np.log(np.maximum(rates, _LEAST)).T)
+        return rows.values, weights, -rates.sum(axis=1), -rows.constant.sum()
+
+    def from_columns(self, size, sums):
+        """Return what `collect` returns, from sums of the columns of `linear`."""
+        return np.repeat(size[:, None], sums.shape[1], axis=1), sums
 
     def collect(self, rows, posterior, law, reference):
         """Return the sums that the M-step needs."""

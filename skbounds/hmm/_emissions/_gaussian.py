@@ -7,6 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from skbounds.hmm._emissions._scatter import (
     DIAGONAL,
+    LARGE,
     LEAST_WEIGHT,
     Rows,
     about_means,
@@ -19,6 +20,8 @@ _LOG_2PI = np.log(2.0 * np.pi)
 # Squares of sums about a point in units of the variances, from which on sums are
 # collected about another one.
 _BLURRED = 1e4
+# States times columns beyond which products of matrices are faster.
+_MOST_PRODUCTS = 256
 
 
 class Gaussian:
@@ -60,6 +63,35 @@ class Gaussian:
         return quadratic_forms(
             rows, law["means"], law["covariances"], self.covariance_type
         )
+
+    def linear(self, rows, law, reference):
+        """Return columns, and weights of these that log-densities are linear in.
+
+        None where they are not, or where that would lose digits. The last item is what
+        log-densities have in common.
+        """
+        if (
+            reference is not None
+            or rows.observed is not None
+            or self.covariance_type not in DIAGONAL
+            or law["means"].size > _MOST_PRODUCTS
+        ):
+            return None
+        means = law["means"] - self.center
+        variances = spread(law["covariances"], self.covariance_type, means.shape)
+        precision = 1.0 / variances
+        if (rows.largest * precision).max() > LARGE:
+            return None
+        scaled = means * precision
+        weights = np.concatenate([scaled, -0.5 * precision], axis=1).T
+        constant = -0.5 * (np.log(variances) + scaled * means).sum(axis=1)
+        base = -0.5 * len(rows) * means.shape[1] * _LOG_2PI
+        return rows.both, np.ascontiguousarray(weights), constant, base
+
+    def from_columns(self, size, sums):
+        """Return what `collect` returns, from sums of the columns of `linear`."""
+        d = sums.shape[1] // 2
+        return np.repeat(size[:, None], d, axis=1), sums[:, :d], sums[:, d:]
 
     def weights(self, rows, posterior, law):
         """Return posteriors times the weights of rows, and what else is summed."""

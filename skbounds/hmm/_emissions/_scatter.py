@@ -24,11 +24,16 @@ class Rows:
     n_observed : ndarray of shape (n, 1) or float
         Numbers of observed entries.
     squares : ndarray of shape (n, d)
+    both : ndarray of shape (n, 2 d)
+        Values and squares side by side.
     """
 
     def __init__(self, X, center):
         self.center = center
-        self.values = X - center
+        d = X.shape[1]
+        self.both = np.empty((len(X), 2 * d))
+        self.values, self.squares = self.both[:, :d], self.both[:, d:]
+        np.subtract(X, center, out=self.values)
         self.observed = None
         missing = np.isnan(self.values)
         if missing.any():
@@ -37,7 +42,7 @@ class Rows:
         self.n_observed = float(X.shape[1])
         if self.observed is not None:
             self.n_observed = self.observed.sum(axis=1, keepdims=True)
-        self.squares = self.values**2
+        np.multiply(self.values, self.values, out=self.squares)
         self.largest = self.squares.max(axis=0)
         self._patterns = None
 
@@ -62,8 +67,8 @@ class Rows:
 def spread(covariances, covariance_type, shape):
     """Return variances of shape (s, d) of diagonal or spherical matrices."""
     if covariance_type == "spherical":
-        covariances = covariances[:, None]
-    return np.broadcast_to(covariances, shape)
+        return np.repeat(covariances[:, None], shape[1], axis=1)
+    return covariances
 
 
 def quadratic_forms(rows, means, covariances, covariance_type):
@@ -95,15 +100,14 @@ def quadratic_forms(rows, means, covariances, covariance_type):
             log_determinants = rows.observed @ logs.T
         if (rows.largest * precision).max() > LARGE:
             return _one_by_one(rows, means, precision), log_determinants
-        forms = rows.squares @ precision.T
         scaled = means * precision
-        forms -= rows.values @ (2.0 * scaled).T
+        forms = rows.both @ np.concatenate([-2.0 * scaled, precision], axis=1).T
         scaled *= means
         if rows.observed is None:
             forms += scaled.sum(axis=1)
         else:
             forms += rows.observed @ scaled.T
-        return np.maximum(forms, 0.0, out=forms), log_determinants
+        return forms, log_determinants
     if covariance_type == "tied":
         covariances = np.broadcast_to(covariances, (s, d, d))
     if rows.observed is None:
@@ -182,7 +186,8 @@ def collect(rows, weight, count, law, covariance_type, reference):
         total = weight.T @ rows.observed
     if covariance_type in DIAGONAL:
         if reference is None:
-            return total, weight.T @ rows.values, weight.T @ rows.squares
+            sums = weight.T @ rows.both
+            return total, sums[:, :d], sums[:, d:]
         first, second = np.empty((s, d)), np.empty((s, d))
         for j in range(s):
             gaps = rows.values - (reference[j] - rows.center)

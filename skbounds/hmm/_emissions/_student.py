@@ -24,7 +24,7 @@ class Student(Gaussian):
 
     def log_densities(self, rows, law):
         """Return log p(x_i | state j), an array (n, s)."""
-        forms, logs = self._forms(rows, law)
+        forms, logs = self._positive_forms(rows, law)
         df, d = law["df"], rows.n_observed
         half = 0.5 * (df + d)
         result = np.log1p(forms / df)
@@ -33,9 +33,17 @@ class Student(Gaussian):
         result += gammaln(half) - gammaln(0.5 * df)
         return result
 
+    def _positive_forms(self, rows, law):
+        forms, logs = self._forms(rows, law)
+        # Rounding errors of expanded squares may be negative.
+        return np.maximum(forms, 0.0, out=forms), logs
+
+    def linear(self, rows, law, reference):
+        """Return None: the densities are not of that kind."""
+
     def weights(self, rows, posterior, law):
         """Return posteriors times the weights of rows, and sums about the weights."""
-        forms, _ = self._forms(rows, law)
+        forms, _ = self._positive_forms(rows, law)
         df, d = law["df"], rows.n_observed
         half = 0.5 * (df + d)
         u = (df + d) / (df + forms)
@@ -128,7 +136,7 @@ class Student(Gaussian):
     def score(self, rows, posterior, law):
         """Return the derivatives of the expected log-density by all entries."""
         found = super().score(rows, posterior, law)
-        forms, _ = self._forms(rows, law)
+        forms, _ = self._positive_forms(rows, law)
         df, d = law["df"], rows.n_observed
         by_df = digamma(0.5 * (df + d)) - digamma(0.5 * df) - d / df
         by_df -= np.log1p(forms / df)
