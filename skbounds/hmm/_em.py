@@ -22,6 +22,8 @@ _LEAST_DENSITY = 1e-305
 _GROUP_ROWS = 8192
 # Gain of log-likelihood that may be left, in nats: a tenth of a standard error.
 ENOUGH = 0.005
+# Gains that are looked at for that: larger ones may slow down for a while only.
+_SMALL_GAIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -525,10 +527,12 @@ class Climb:
                 self.visit(new)
             self._found, value = problem.expect(new)
             self.history.append(value)
+            gain = abs(self.history[-1] - self.history[-2])
             if tol == "auto":
-                self.converged = remaining_gain(self.history) <= ENOUGH
+                self.converged = (
+                    gain <= _SMALL_GAIN and remaining_gain(self.history) <= ENOUGH
+                )
             else:
-                gain = abs(self.history[-1] - self.history[-2])
                 self.converged = gain < tol * problem.n_rows
         return self
 

@@ -61,7 +61,7 @@ class HMMForecast:
     >>> model = BaumWelchHMM(random_state=0).fit(X)
     >>> ahead = model.forecast(X, steps=2)
     >>> ahead.mean.ravel().round(1)
-    array([3. , 2.9])
+    array([2.9, 2.9])
     >>> ahead = ahead.update([0.1])
     >>> ahead.state_proba.shape
     (2, 2)

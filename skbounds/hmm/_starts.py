@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
-from skbounds.hmm import _transitions
+from skbounds.hmm import _em, _transitions
 from skbounds.hmm._emissions import compress
 from skbounds.hmm._mixing import stationary_law
 
@@ -20,8 +20,8 @@ _SHARE = 1e-6
 _LEAST_VARIANCE = 1e-280
 # Degrees of freedom at the start.
 _DF = 10.0
-# Numberings that are all looked at.
-_MOST_STATES = 6
+# States whose numberings are all looked at, and rows that these are looked at for.
+_MOST_STATES, _ROWS_TO_NUMBER = 4, 2000
 # Rows on either side over which outputs are smoothed, to find regimes that last.
 _REACHES = (2, 7)
 # Of a row's membership in its cluster, at the start.
@@ -291,32 +291,51 @@ def perturbed(transition, rng, *, given):
     return found / found.sum(axis=1, keepdims=True)
 
 
-def numbering(labels, starts, start, transition, rng, *, shuffle):
-    """Return the states that clusters are, under start laws and transitions given.
+def by_position(labels, starts, start, transition):
+    """Return the clusters that states are, by how early in sequences they come."""
+    s = len(start)
+    laws, law = [], start
+    longest = int(min(np.diff(starts).max(), _ROWS_TO_NUMBER))
+    for _ in range(longest):
+        laws.append(law)
+        law = law @ transition
+    logs = np.log(np.maximum(laws, 1e-6))
+    position = np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))
+    score = np.zeros((s, s))
+    np.add.at(score, labels, logs[np.minimum(position, longest - 1)])
+    clusters_, states = linear_sum_assignment(-score)
+    return clusters_[np.argsort(states)]
 
-    The clusters are numbered so that the sequence of their numbers is as probable as
-    can be: by trying all ways, or by exchanging pairs.
+
+def numbering(log_density, starts, start, transition, rng, *, first, shuffle):
+    """Return the clusters that states are, under start laws and transitions given.
+
+    That order of the clusters under which the rows are likeliest: by trying all, or by
+    exchanging pairs of an order as long as that helps: of `first`, or of any one.
+
+    Parameters
+    ----------
+    log_density : ndarray of shape (n, s)
+        Of the rows in the clusters; the first sequences are enough.
     """
     s = len(start)
-    ahead = np.ones(len(labels) - 1, dtype=bool)
-    ahead[starts[1:-1] - 1] = False
-    pairs = np.zeros((s, s))
-    np.add.at(pairs, (labels[:-1][ahead], labels[1:][ahead]), 1.0)
-    first = np.bincount(labels[starts[:-1]], minlength=s)
-    log_a = np.log(np.maximum(transition, 1e-3))
-    log_p = np.log(np.maximum(start, 1e-3))
+    few = np.searchsorted(starts, _ROWS_TO_NUMBER)
+    starts = starts[: max(few, 1) + 1]
+    log_density = log_density[: starts[-1]]
 
     def value(order):
-        return (pairs * log_a[np.ix_(order, order)]).sum() + first @ log_p[order]
+        try:
+            return _em.expectation(
+                log_density[:, order].copy(), starts, start, transition, rows_only=True
+            ).rows.sum()
+        except ValueError:
+            # Impossible.
+            return -np.inf
 
-    if s <= _MOST_STATES:
+    if s <= _MOST_STATES and not shuffle:
         every = [np.array(order) for order in permutations(range(s))]
-        values = np.array([value(order) for order in every])
-        if shuffle:
-            # One of the better ones.
-            return every[np.argsort(-values, kind="stable")[rng.randint(min(s, 3))]]
-        return every[int(np.argmax(values))]
-    order = rng.permutation(s) if shuffle else np.arange(s)
+        return every[int(np.argmax([value(order) for order in every]))]
+    order = rng.permutation(s) if shuffle else first
     best, improved = value(order), True
     while improved:
         improved = False
@@ -396,25 +415,34 @@ class Guesses:
             return start, transition, self._whole(dict(self.given))
         labels, found = self._labels(k)
         if self.numbered:
-            order = numbering(
-                labels, self.starts, start, transition, self.rng, shuffle=k > 0
-            )
-            labels = order[labels]
-            if found is not None:
-                found = found[np.argsort(order)]
+            # Wide outputs would leave the rows to the transitions that are given.
+            labels, found = self._numbered(labels, start, transition, k % 3 == 2), None
         known = self.states is not None and (self.states >= 0).any()
         if known:
             labels, found = self._with_known(labels), None
         if found is not None and not hasattr(self.family, "categories"):
             return start, transition, self._whole({"means": found, **self.given})
-        posterior = np.full(
-            (len(self.X), self.hmm.n_components), (1.0 - _SURE) / self.hmm.n_components
-        )
-        posterior[np.arange(len(self.X)), labels] += _SURE
-        outputs = self._fit(posterior)
-        if k == 0 and "covariances" in outputs:
+        outputs = self._fit(self._memberships(labels))
+        if k == 0 and "covariances" in outputs and not self.numbered:
             outputs["covariances"] = self.spread
         return start, transition, self._whole({**outputs, **self.given})
+
+    def _numbered(self, labels, start, transition, shuffle):
+        """Return labels with numbers that suit the transitions."""
+        law = self._whole(self._fit(self._memberships(labels)))
+        log_density = self.family.log_densities(self.rows, law)
+        order = numbering(
+            log_density, self.starts, start, transition, self.rng,
+            first=by_position(labels, self.starts, start, transition), shuffle=shuffle,
+        )  # fmt: skip
+        return np.argsort(order)[labels]
+
+    def _memberships(self, labels):
+        """Return posteriors that are nearly sure of the labels."""
+        s = self.hmm.n_components
+        posterior = np.full((len(labels), s), (1.0 - _SURE) / s)
+        posterior[np.arange(len(labels)), labels] += _SURE
+        return posterior
 
     def _whole(self, outputs):
         """Return outputs with everything that is not known yet at its default."""

@@ -45,6 +45,18 @@ def _hmm(rng):
             "pairs": np.zeros((s, s)),
             "rows": np.zeros(7),
         },
+        "linear_step": {
+            "columns": rng.normal(size=(n, 4)),
+            "starts": starts,
+            "start": start,
+            "transition": A,
+            "weights": rng.normal(size=(4, s)),
+            "constant": rng.normal(size=s),
+            "first": np.zeros(s),
+            "size": np.zeros(s),
+            "pairs": np.zeros((s, s)),
+            "sums": np.zeros((s, 4)),
+        },
         "viterbi": {
             **logs,
             "starts": starts,

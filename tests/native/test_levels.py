@@ -103,6 +103,51 @@ def test_recursions_at_every_level(n_states, at_level):
         assert_same(results[0], result)
 
 
+@pytest.mark.parametrize("n_states", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("reach", [3, 25])
+def test_windows_at_every_level(n_states, reach, at_level):
+    """One after the other, and by products of matrices."""
+    rng = np.random.default_rng(n_states)
+    n, s = 200, n_states
+    density = rng.random((n, s))
+    A = rng.dirichlet(np.ones(s), size=s)
+    starts, pi = np.array([0, 60, 61, n]), np.full(s, 1.0 / s)
+
+    def run():
+        posterior, pairs, bad = np.zeros((n, s)), np.zeros((s, s)), np.zeros(n, bool)
+        _core.hmm.windows(
+            density, starts, pi, pi, A, True, reach, posterior, pairs, bad
+        )
+        return 0.0, [posterior, pairs, bad]
+
+    results = [at_level(level, run) for level in _core.levels()]
+    for result in results[1:]:
+        assert_same(results[0], result)
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("n", [7, 1500])
+def test_whole_steps_at_every_level(n_states, n, at_level):
+    """Also where rows are more than a chunk."""
+    rng = np.random.default_rng(n_states)
+    s, m = n_states, 6
+    columns, weights = rng.normal(size=(n, m)), rng.normal(size=(m, s))
+    A = rng.dirichlet(np.ones(s), size=s)
+    starts, pi, constant = np.array([0, 3, n]), np.full(s, 1.0 / s), rng.normal(size=s)
+
+    def run():
+        first, size, pairs = np.zeros(s), np.zeros(s), np.zeros((s, s))
+        sums = np.zeros((s, m))
+        value = _core.hmm.linear_step(
+            columns, starts, pi, A, weights, constant, first, size, pairs, sums
+        )
+        return value, [first, size, pairs, sums]
+
+    results = [at_level(level, run) for level in _core.levels()]
+    for result in results[1:]:
+        assert_same(results[0], result)
+
+
 STREAMS = [
     ("MIXTURE", "LOGISTIC", np.float32),
     ("MIXTURE", "LOGISTIC", np.float64),

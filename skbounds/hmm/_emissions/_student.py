@@ -139,7 +139,7 @@ class Student(Gaussian):
         forms, _ = self._positive_forms(rows, law)
         df, d = law["df"], rows.n_observed
         by_df = digamma(0.5 * (df + d)) - digamma(0.5 * df) - d / df
-        by_df -= np.log1p(forms / df)
+        by_df = by_df - np.log1p(forms / df)
         by_df += (df + d) * forms / (df * (df + forms))
         return {**found, "df": 0.5 * (posterior * by_df).sum(axis=0)}
 
