@@ -85,9 +85,8 @@ class Forward:
     def __init__(self, log_density, starts, start, transition):
         self.start = np.ascontiguousarray(start, dtype=np.float64)
         self.transition = np.ascontiguousarray(transition, dtype=np.float64)
-        self.careful = bool(
-            self.transition.min() < _IMPOSSIBLE or self.start.min() < _IMPOSSIBLE
-        )
+        # Of the start law nothing is missed that the next transitions do not make up.
+        self.careful = bool(self.transition.min() < _IMPOSSIBLE)
         self.density, self.top = np.empty(log_density.shape), np.empty(len(log_density))
         _core.subtract_largest(log_density, self.density, self.top)
         # Of a sum, which is not finite if one is not.
@@ -324,9 +323,7 @@ def group_sums(chain, family, group, reference, window):
 def linear_sums(chain, family, group, reference):
     """Run the E-step in one native call, or return None where that is not for it."""
     linear = family.linear(group.rows, chain.law, reference)
-    if linear is None or not (
-        chain.transition.min() >= _IMPOSSIBLE and chain.start.min() >= _IMPOSSIBLE
-    ):
+    if linear is None or chain.transition.min() < _IMPOSSIBLE:
         return None
     columns, weights, constant, base = linear
     s = len(constant)
@@ -436,11 +433,11 @@ class GeneralModel:
         """Run the M-step."""
         sums, reference = found
         family, fixed = self.family, self.options.fixed
-        law = family.maximise(sums.outputs, chain.law, reference)
+        law = family.maximise(sums.outputs, chain.law, reference, fixed)
         clearer = family.blurred(sums.outputs, law)
         if clearer is not None and reference is not clearer:
             (again, _), _ = self.expect(chain, clearer)
-            law = family.maximise(again.outputs, chain.law, clearer)
+            law = family.maximise(again.outputs, chain.law, clearer, fixed)
         family.check(law)
         for name in fixed.intersection(law):
             law[name] = chain.law[name]

@@ -12,6 +12,8 @@ from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student
 # Iterations of each of several starts; how many of them go on, and to which iteration;
 # how many of these go on to the end.
 _SHORT, _KEPT, _LONGER, _ENDS = 10, 4, 30, 2
+# Squares of larger values, summed, overflow.
+_LARGEST = 1e140
 PARAMETERS = ("startprob", "transmat", "means", "covariances", "df", "emission_proba")
 _INITIAL = {name: f"{name}_init" for name in PARAMETERS}
 
@@ -52,6 +54,19 @@ def find_categories(given, X):
             )
         found.append(np.sort(names))
     return found
+
+
+def check_size(X):
+    """Refuse values whose squares overflow."""
+    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
+    if np.isnan(largest):
+        largest = np.abs(X[~np.isnan(X)]).max(initial=0.0)
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X has a value of {largest:.3g}, too far from any model: values "
+            f"beyond {_LARGEST:g} are not computed with."
+        )
+    return X
 
 
 def check_rows(family, X):

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.special import logsumexp
 
-from skbounds.hmm import _em
+from skbounds.hmm import _em, _fit
 
 
 class HMMForecast:
@@ -94,10 +94,8 @@ class HMMForecast:
                 f"X must be the next row, finite or nan, of shape {shape}; got shape "
                 f"{X.shape}."
             )
-        from skbounds.hmm._fit import check_rows
-
-        rows = np.atleast_2d(X)
-        check_rows(self.outputs, rows)
+        rows = _fit.check_size(np.atleast_2d(X))
+        _fit.check_rows(self.outputs, rows)
         law = np.atleast_2d(self.filtered) @ self.transition
         private = self.outputs.private(self.law)
         with np.errstate(divide="ignore"):
@@ -148,10 +146,17 @@ class HMMForecast:
         means, covariances = self._moments()
         law = self.state_proba
         mean = _mixed(law, means)
-        gaps = means - mean[..., None, :]
-        within = _mixed(law, covariances.reshape(len(means), -1))
-        between = np.einsum("...k,...ki,...kj->...ij", law, gaps, gaps)
-        return within.reshape(between.shape) + between
+        found = np.zeros((*mean.shape, mean.shape[-1]))
+        for weight, own, within in zip(
+            np.moveaxis(law, -1, 0), means, covariances, strict=True
+        ):
+            gaps = own - mean
+            with np.errstate(invalid="ignore"):
+                part = within + gaps[..., :, None] * gaps[..., None, :]
+                part = weight[..., None, None] * part
+            # What a state has no moments of does not matter if it cannot come.
+            found += np.where(weight[..., None, None] > 0.0, part, 0.0)
+        return found
 
     @property
     def category_proba(self):
@@ -204,11 +209,12 @@ class HMMForecast:
                 middle = np.floor(middle)
             found = (law * self.outputs.cdf(self.law, column, middle)).sum(axis=-1)
             enough = found >= levels
-            high = np.where(enough, middle, high)
-            low = np.where(enough, low, middle)
-            gap = high - low
-            if (gap <= (1.0 if whole else 4e-16 * np.abs(high))).all():
+            # Each goes on until it is found, whatever the others need.
+            wide = high - low > (1.0 if whole else 4e-16 * np.abs(high))
+            if not wide.any():
                 break
+            high = np.where(enough & wide, middle, high)
+            low = np.where(enough | ~wide, low, middle)
         return high
 
     def interval(self, level=0.9):

@@ -20,16 +20,13 @@ from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student, reo
 from skbounds.hmm._forecast import HMMForecast
 from skbounds.hmm._sequences import find_sequences
 
-# Squares of larger values, summed, overflow.
-_LARGEST = 1e140
 # A mean so many times its standard error, and this share of |mu|, is no mean of 0.
 _STANDARD_ERRORS, _LARGE_MEAN = 4.0, 0.5
 
 
 def _is_symmetric(self):
-    return getattr(self, "_params_", self.get_params(deep=False))["structure"] == (
-        "symmetric"
-    )
+    found = self._params_ if hasattr(self, "_params_") else vars(self)
+    return found["structure"] == "symmetric"
 
 
 class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
@@ -358,7 +355,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self : object
             Fitted estimator.
         """
-        X = _check_size(
+        X = _fit.check_size(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         )
         nothing = np.flatnonzero(np.isnan(X).all(axis=0))
@@ -638,12 +635,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     def _arrange(self, X, sequence_id, lengths):
         """Return rows, checked and sequence after sequence, and their `Sequences`."""
         check_is_fitted(self)
-        X = _check_size(
+        X = _fit.check_size(
             validate_data(
                 self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
             )
         )
-        _fit.check_rows(self._family(), X)
+        if self._params_["emission"] in ("poisson", "categorical"):
+            _fit.check_rows(self._family(), X)
         found = find_sequences(len(X), sequence_id, lengths)
         return found.arrange(X), found
 
@@ -660,8 +658,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         family = Gaussian if emission == "gaussian" else Student
         return family(kind, self.means_.mean(axis=0))
 
-    def _law(self):
-        return {name: getattr(self, f"{name}_") for name in self._family().names}
+    def _law(self, family=None):
+        names = (family or self._family()).names
+        return {name: getattr(self, f"{name}_") for name in names}
 
     def _expect(self, X, starts, *, window=None, rows_only=False):
         """Return what the E-step finds."""
@@ -676,7 +675,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
 
     def _log_densities(self, X):
         family = self._family()
-        return family.log_densities(family.prepare(X), family.private(self._law()))
+        law = family.private(self._law(family))
+        return family.log_densities(family.prepare(X), law)
 
     def score_samples(self, X, *, sequence_id=None, lengths=None):
         """Return log p(x_t | x_<t) of each row, within its sequence.
@@ -932,19 +932,6 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             return _mixing.truncation_bound(self.transmat_, int(k))
         model = _symmetric.Symmetric(self.means_[1], self.transmat_[0, 0])
         return _symmetric.truncation_bound(model, int(k))
-
-
-def _check_size(X):
-    """Refuse values whose squares overflow."""
-    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
-    if np.isnan(largest):
-        largest = np.abs(X[~np.isnan(X)]).max(initial=0.0)
-    if largest > _LARGEST:
-        raise ValueError(
-            f"X has a value of {largest:.3g}, too far from any model: values "
-            f"beyond {_LARGEST:g} are not computed with."
-        )
-    return X
 
 
 def check_states(states, n_samples, n_components):

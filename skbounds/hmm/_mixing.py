@@ -51,8 +51,9 @@ def mixing_constant(transition, law):
     positive = law > 0.0
     if not positive.all() or not (transition > 0.0).all():
         return 0.0
-    ratio = transition / law
-    return float(np.minimum(ratio, 1.0 / ratio).min())
+    with np.errstate(over="ignore"):
+        ratio = transition / law
+        return float(np.minimum(ratio, 1.0 / ratio).min())
 
 
 def reversible_gap(transition, law):

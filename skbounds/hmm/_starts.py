@@ -142,12 +142,13 @@ def given_df(hmm):
     s = hmm.n_components
     if hmm.df_init is None:
         return np.full(s, _DF)
-    found = np.array(np.broadcast_to(np.asarray(hmm.df_init, dtype=np.float64), (s,)))
-    if not (np.isfinite(found) & (found > 0.0)).all():
+    found = np.array(hmm.df_init, dtype=np.float64)
+    good = found.shape in ((), (s,)) and np.isfinite(found).all()
+    if not good or (found <= 0.0).any():
         raise ValueError(
             f"df_init must be positive, one number or {s}; got {hmm.df_init!r}."
         )
-    return found
+    return np.broadcast_to(found, (s,)).copy()
 
 
 def given_tables(hmm, categories):

@@ -63,7 +63,7 @@ def model_of(emission, covariance_type="full", seed=0, s=2, zeros=0):
 def rows_for(emission, seed, lengths, missing=False):
     """Rows that no model explains well; about a third is missing, and whole rows."""
     rng = np.random.default_rng(seed + 500)
-    d, sequences = width(emission), []
+    d, sequences, whole = width(emission), [], None
     for n in lengths:
         if emission == "categorical":
             sizes = [len(names) for names in CATEGORIES]
@@ -75,7 +75,7 @@ def rows_for(emission, seed, lengths, missing=False):
         else:
             x = 1.5 * rng.normal(size=(n, d))
         if missing:
-            whole = x[0].copy() if not sequences else whole
+            whole = x[0].copy() if whole is None else whole
             x[rng.random(size=x.shape) < 0.3] = np.nan
         sequences.append(x)
     if missing:

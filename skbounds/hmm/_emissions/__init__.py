@@ -5,10 +5,12 @@ Each kind has a class whose objects have the settings (and nothing of the data),
 - ``prepare(X)``: rows as the other methods take them, made once;
 - ``log_densities(rows, law)``: an array (n, s);
 - ``collect(rows, posterior, law, reference)``: sums over rows, a tuple of arrays;
-- ``maximise(sums, law)``: the law of greatest expected log-density;
+- ``linear(rows, law, reference)``: columns that log-densities are linear in, or None;
+- ``maximise(sums, law, reference, fixed)``: the law of greatest expected log-density;
 - ``blurred(sums, law)``: means about which sums must be collected again, or None;
-- ``gradient(sums, law)``: derivatives of the expected log-density;
-- ``draw(law, states, rng)``, ``moments(law)``, ``cdf(law, column, value)``.
+- ``score(rows, posterior, law)``: derivatives of the expected log-density;
+- ``draw(law, states, rng)``, ``moments(law)``, ``cdf(law, column, values)`` and
+  ``ppf(law, column, levels)``.
 
 A law is a dict of arrays whose first axis, or that of whose items, is the state.
 """

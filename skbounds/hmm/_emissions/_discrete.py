@@ -85,14 +85,20 @@ class Poisson(Discrete):
         else:
             result -= rows.observed @ rates.T
         result -= rows.constant[:, None]
+        for j in np.flatnonzero((rates == 0.0).any(axis=1)):
+            result[(rows.values[:, rates[j] == 0.0] > 0.0).any(axis=1), j] = -np.inf
         return result
 
     def linear(self, rows, law, reference):
         """Return columns and weights, see `Gaussian.linear`."""
         rates = law["means"]
-        if rows.observed is not None or rates.size > _MOST_PRODUCTS:
+        if (
+            rows.observed is not None
+            or rates.size > _MOST_PRODUCTS
+            or not (rates > 0.0).all()
+        ):
             return None
-        weights = np.ascontiguousarray(np.log(np.maximum(rates, _LEAST)).T)
+        weights = np.ascontiguousarray(np.log(rates).T)
         return rows.values, weights, -rates.sum(axis=1), -rows.constant.sum()
 
     def from_columns(self, size, sums):
@@ -108,7 +114,7 @@ class Poisson(Discrete):
             total = posterior.T @ rows.observed
         return total, posterior.T @ rows.values
 
-    def maximise(self, sums, law, reference):
+    def maximise(self, sums, law, reference, fixed=()):
         """Return the law of greatest likelihood; states without rows keep theirs."""
         total, counts = sums
         seen = total > LEAST_WEIGHT
@@ -212,7 +218,7 @@ class Categorical(Discrete):
             sums.append(np.array([np.bincount(codes, own, size) for own in weight.T]))
         return tuple(sums)
 
-    def maximise(self, sums, law, reference):
+    def maximise(self, sums, law, reference, fixed=()):
         """Return the law of greatest likelihood; states without rows keep theirs."""
         tables = []
         for counts, before in zip(sums, law["emission_proba"], strict=True):

@@ -114,17 +114,28 @@ class Gaussian:
         )  # fmt: skip
         return (*sums, *extra)
 
-    def maximise(self, sums, law, reference):
+    def maximise(self, sums, law, reference, fixed=()):
         """Return the law of greatest likelihood; states without rows keep theirs."""
-        total, first, second = sums[:3]
-        base = self.center if reference is None else reference
-        shift, products = about_means(total, first, second)
-        seen = total > LEAST_WEIGHT
-        means = np.where(seen, base + shift, law["means"])
+        total = sums[0]
+        means, products, seen = self._moments_of(sums[:3], law, reference, fixed)
         covariances = self._covariances(
             total, total, seen, products, law["covariances"]
         )
         return {"means": means, "covariances": covariances}
+
+    def _moments_of(self, sums, law, reference, fixed):
+        """Return means, mean products about them, and what has been seen."""
+        total, first, second = sums
+        base = self.center if reference is None else reference
+        shift, products = about_means(total, first, second)
+        seen = total > LEAST_WEIGHT
+        if "means" not in fixed:
+            return np.where(seen, base + shift, law["means"]), products, seen
+        # About the means that stay.
+        gaps = np.where(seen, base + shift - law["means"], 0.0)
+        if products.ndim == 2:
+            return law["means"], products + gaps**2, seen
+        return law["means"], products + gaps[:, :, None] * gaps[:, None, :], seen
 
     def _covariances(self, total, size, seen, products, before):
         """Return covariances; `size` are the numbers of rows that sums are of."""
@@ -319,8 +330,13 @@ def compress(covariances, covariance_type):
     if covariance_type == "full":
         return covariances.copy()
     if covariance_type == "tied":
-        return covariances.mean(axis=0)
+        return _common(covariances)
     variances = np.diagonal(covariances, axis1=1, axis2=2)
     if covariance_type == "spherical":
-        return variances.mean(axis=1)
+        return _common(variances.T)
     return variances.copy()
+
+
+def _common(values):
+    """Return the mean over the first axis: to the last bit where all are the same."""
+    return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, stdtr, stdtrit
 
 from skbounds.hmm._emissions._gaussian import Gaussian
-from skbounds.hmm._emissions._scatter import LEAST_WEIGHT, about_means
+from skbounds.hmm._emissions._scatter import LEAST_WEIGHT
 
 # Range of the degrees of freedom; beyond, a law is Gaussian for all that rows can tell.
 LEAST_DF, LARGEST_DF = 0.1, 1000.0
@@ -59,7 +59,7 @@ class Student(Gaussian):
         sums = (own.sum(axis=0), (own * told).sum(axis=0), (own * u).sum(axis=0))
         return weight, (*sums, self._score_total(rows, posterior))
 
-    def maximise(self, sums, law, reference):
+    def maximise(self, sums, law, reference, fixed=()):
         """Return the next law: likelier, by one conditional step for each part.
 
         Scale matrices are those of the expanded model (Kent, Tyler and Vardi 1994),
@@ -72,17 +72,19 @@ class Student(Gaussian):
             degrees_of_freedom(value) if there else old
             for value, there, old in zip(told / safe, some, law["df"], strict=True)
         ]
-        df = np.array(df)
+        df = law["df"] if "df" in fixed else np.array(df)
         scale = np.where(some, weight / safe, 1.0)
-        if self.covariance_type == "tied":
+        if self.prior is not None:
+            # It is not one of the expanded model.
+            scale = np.ones(len(df))
+        elif self.covariance_type == "tied":
             # One scale for the states that share a matrix.
             whole = (df * size).sum()
             scale = (df * weight).sum() / whole if whole > LEAST_WEIGHT else 1.0
             scale = np.full(len(df), scale)
-        base = self.center if reference is None else reference
-        shift, products = about_means(total, first, second)
-        seen = total > LEAST_WEIGHT
-        means = np.where(seen, base + shift, law["means"])
+        means, products, seen = self._moments_of(
+            (total, first, second), law, reference, fixed
+        )
         covariances = self._covariances(
             total, counts * scale[:, None], seen, products, law["covariances"]
         )
