@@ -24,6 +24,8 @@ _DF = 10.0
 _MOST_STATES, _ROWS_TO_NUMBER = 4, 2000
 # Rows on either side over which outputs are smoothed, to find regimes that last.
 _REACHES = (2, 7)
+# Quartile distances from the median within which starts look at heavy tails.
+_BULK = 2.5
 # Of a row's membership in its cluster, at the start.
 _SURE = 0.9
 
@@ -85,6 +87,15 @@ def _may_be_constant(X, variances):
     """Return whether variances may be nothing but rounding errors."""
     largest = np.square(np.nan_to_num(X[0]))
     return bool((variances <= 1e-20 * largest).any())
+
+
+def tamed(X):
+    """Return rows whose entries are not far from the bulk of their columns."""
+    low, middle, high = np.nanquantile(X, [0.25, 0.5, 0.75], axis=0)
+    reach = _BULK * (high - low)
+    # Where most entries are the same there is no scale to tell.
+    reach = np.where(reach > 0.0, reach, np.inf)
+    return np.clip(X, middle - reach, middle + reach)
 
 
 def covariances(hmm, X, floor):
@@ -359,7 +370,9 @@ class Guesses:
     """
 
     def __init__(self, hmm, family, X, starts, states, options, rng):
-        self.hmm, self.family, self.X, self.starts = hmm, family, X, starts
+        self.hmm, self.family, self.starts = hmm, family, starts
+        # Outliers would have clusters of their own.
+        self.X = tamed(X) if "df" in family.names else X
         self.states, self.options, self.rng = states, options, rng
         s, d = hmm.n_components, X.shape[1]
         self.transition = law("transmat_init", hmm.transmat_init, (s, s))
@@ -372,10 +385,18 @@ class Guesses:
                 )
         self.start = law("startprob_init", hmm.startprob_init, (s,))
         self.given = {}
+        for name in ("means", "covariances", "df", "emission_proba"):
+            if name not in family.names and getattr(hmm, f"{name}_init") is not None:
+                raise ValueError(
+                    f"{name}_init is not for emission={hmm.emission!r}, which has "
+                    f"{family.names}."
+                )
+        if hmm.variance_prior is not None and "covariances" not in family.names:
+            raise ValueError(f"variance_prior is not for emission={hmm.emission!r}.")
         if hmm.means_init is not None:
             self.given["means"] = given_means(hmm, d)
         if "covariances" in family.names:
-            self.spread = covariances(hmm, X, family.floor)
+            self.spread = covariances(hmm, self.X, family.floor)
             if hmm.covariances_init is not None:
                 self.given["covariances"] = self.spread
         if "df" in family.names:
