@@ -51,6 +51,7 @@ INSTANCES = {
             {"covariance_type": "tied", "startprob": "stationary"},
             {"covariance_type": "spherical", "window": 2, "decoder": "viterbi"},
             {"structure": "symmetric", "sigma": 1.0},
+            {"emission": "student", "structure": "reversible", "n_init": 2},
         )
     ],
     "EarlyStoppedKernelBoost": [

@@ -595,6 +595,9 @@ RULES = {
             "copies": Says("copies|repeat"),
         }.items()
     },
+    # A row that takes a state for itself is named.
+    ("BaumWelchHMM", "bad row"): Either((AsGood(), Says("degenerate"))),
+    ("BaumWelchHMM", "sentinel"): Either((AsGood(), Says("degenerate"))),
     # What was never seen has no probability: an error names it, and `categories`.
     ("MultinomialSMP", None): Either((AsGood(), Says("unknown categories"))),
     # A part of the rows that certifies is one of the law that they come from; numbers
@@ -622,8 +625,6 @@ RULES = {
 # (estimator, situation) -> topic that has to mend it, and what is seen. Strict: what is
 # mended has to be taken out.
 KNOWN_FAILURES: dict = {
-    ("BaumWelchHMM", "bad row"): ("hmm", "one row takes a state for itself"),
-    ("BaumWelchHMM", "sentinel"): ("hmm", "one row takes a state for itself"),
     ("EarlyStoppedKernelBoostClassifier", "odd columns"): (
         "kernel_boost", "one width for all features: a column of numbers decides",
     ),

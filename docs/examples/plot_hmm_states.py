@@ -78,7 +78,7 @@ plt.show()
 grid = {"n_components": [1, 2, 3, 4]}
 with sklearn.config_context(enable_metadata_routing=True):
     search = GridSearchCV(
-        BaumWelchHMM(tol=1e-5, max_iter=1000, random_state=0)
+        BaumWelchHMM(max_iter=5000, random_state=0)
         .set_fit_request(sequence_id=True)
         .set_score_request(sequence_id=True),
         grid,

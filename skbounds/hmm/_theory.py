@@ -146,9 +146,15 @@ def symmetric_em_operator(mean, stay, X, *, sigma, mixing_bound=0.9, window=None
 
 @dataclass(frozen=True)
 class PopulationStep:
-    """An EM step with the law in place of rows, see `symmetric_population_operator`.
+    """An EM step with the law in place of rows.
 
-    Attributes
+    Use `symmetric_population_operator` to make one.
+
+    Read more in the :ref:`User Guide <hmm_theory>`.
+
+    .. versionadded:: 0.2
+
+    Parameters
     ----------
     mean : ndarray of shape (n_features,)
         The next mu.
@@ -158,6 +164,19 @@ class PopulationStep:
         Standard error of `mean`: root of the expected squared distance.
     stay_error : float
         Standard error of `stay`.
+
+    See Also
+    --------
+    symmetric_population_operator : Makes it.
+
+    Examples
+    --------
+    >>> from skbounds.hmm import symmetric_population_operator
+    >>> step = symmetric_population_operator(
+    ...     [0.5], 0.5, true_mean=[1.0], true_stay=0.2, sigma=1.0, random_state=0
+    ... )
+    >>> print(f"{step.mean[0]:.2f} +- {step.mean_error:.2f}")
+    0.75 +- 0.00
     """
 
     mean: np.ndarray

@@ -277,7 +277,7 @@ def planned_pulls(
     """Return how many rewards of each arm a test by e-processes takes, about.
 
     For arms that are tried equally often, of which one is better by `lift`; on average.
-    Half of all tests take less, one in ten some 1.8 times as many.
+    About six in ten tests take less, one in ten 1.6 to 1.8 times as many.
 
     .. versionadded:: 0.2
 
