@@ -1,10 +1,10 @@
 """What hidden Markov models find, and what they say about it.
 
-- Starts: 24 series of four states that overlap (1, 2 or 4 columns, 300 or 1000 rows,
+- Starts: 48 series of four states that overlap (1, 2 or 4 columns, 300 or 1000 rows,
   probability .7 to .95 to stay, unequal variances). How often a fit ends more than a
-  nat below the best that is known (from 25 single starts and one of 30), with 1 and
-  with 10 starts, beside hmmlearn with as many seeds, and how much longer ten take than
-  one. Asks that 10 starts miss in at most 10 % and take at most 3 times as long.
+  nat below the best that is known (from 16 single starts and two of 30), with 1 and
+  with 10 starts, beside hmmlearn with as many seeds (fits with variances below a
+  thousandth of the column's left out), and how much longer ten take than one. Asks that 10 starts miss in at most 10 % and take at most 3 times as long.
 - Stopping: the same series with ``tol="auto"``, and how much of log-likelihood is left
   in truth.
 - Heavy tails: two states at -1.5 and 1.5 that last 10 rows on average, noise of t laws
@@ -20,8 +20,8 @@
   the rate that fits have, and T of Theorem 2 at this rate beside the steps that EM
   takes to an error of 1e-6.
 
-No series here chose a default but those of "Starts", which chose how many iterations
-the starts have.
+No series here chose a default: how many iterations the starts have was tried on others
+of the same kind, seeds 0 to 23.
 """
 
 from __future__ import annotations
@@ -84,29 +84,32 @@ def fit(X, n_init, seed, init="kmeans"):
 
 def fit_peer(X, n_init, seed):
     """Return the best log-likelihood of as many seeds."""
-    values = []
+    values = [-np.inf]
     for k in range(n_init):
         model = GaussianHMM(
             K, n_iter=2000, tol=1e-3, covars_prior=0.0, covars_weight=0.0,
             random_state=100 * seed + k,
         ).fit(X)  # fmt: skip
-        values.append(model.score(X))
+        variances = np.diagonal(model.covars_, axis1=1, axis2=2)
+        # A state on a few rows has any likelihood.
+        if np.isfinite(variances).all() and (variances > 1e-3 * X.var(axis=0)).all():
+            values.append(model.score(X))
     return max(values)
 
 
 def run_starts(n_series, n_known):
     """Return {who: (misses, fits, seconds)}, and what is left to gain."""
     counts, left = {}, []
-    for k in range(n_series):
+    for k in range(100, 100 + n_series):
         X = series(k)
         known = [
             fit(X, 1, seed, "random" if seed % 2 else "kmeans").history_[-1]
             for seed in range(n_known)
         ]
-        known.append(fit(X, 30, 99).history_[-1])
+        known += [fit(X, 30, seed).history_[-1] for seed in (98, 99)]
         found = {}
         for n_init in (1, 10):
-            for seed in (100, 101):
+            for seed in (7,):
                 begin = time.perf_counter()
                 model = fit(X, n_init, seed)
                 seconds = time.perf_counter() - begin
@@ -281,7 +284,7 @@ def main():
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
     quick = options.quick
-    counts, left = run_starts(3 if quick else 24, 4 if quick else 25)
+    counts, left = run_starts(3 if quick else 48, 4 if quick else 16)
     report(begin, "starts")
     tails = run_tails(2 if quick else 20)
     missing = run_missing(2 if quick else 20)
@@ -309,7 +312,7 @@ def main():
         ),
     ]
     starts = format_table(
-        ["four states, 24 series, two seeds", "below the best by a nat", "seconds"],
+        ["four states, 48 series", "below the best by a nat", "seconds"],
         [
             [name, f"{misses} of {fits}", f"{seconds:.2f}"]
             for name, (misses, fits, seconds) in counts.items()

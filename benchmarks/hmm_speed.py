@@ -653,7 +653,7 @@ def main():
     report(begin, "pairs")
     kinds = DISCRETE if not options.quick else [case.reduced(10) for case in DISCRETE]
     discrete = {
-        (emission, case): run_discrete(case, emission, repeats)
+        (emission, case): run_discrete(case, emission, min(repeats, 3))
         for emission in ("poisson", "categorical")
         for case in kinds
     }

@@ -237,6 +237,10 @@ class EMConvergenceDisplay:
             The display.
         """
         estimator._validate_params()
+        if estimator.emission == "categorical":
+            raise ValueError(
+                "the picture is of means, which emission='categorical' has not."
+            )
         if estimator.structure == "symmetric" and estimator.sigma is None:
             raise ValueError("structure='symmetric' needs sigma; got sigma=None.")
         rng = check_random_state(random_state)

@@ -423,8 +423,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 f"{np.flatnonzero(law < 1e-10).tolist()} no probability: windows "
                 "beyond the first rows leave them out."
             )
-        end.problem.distributor = _em.Distributor(None, 1)
-        self._problem_ = (end.problem, chain, order)
+        # Rows by reference; what was made of them is made again when it is needed.
+        data = (X, starts, states)
+        self._problem_ = (*data, family, end.problem.options, chain, order)
         self._store_run(end.climb, law)
         return self
 
@@ -482,7 +483,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.startprob_ = np.full(2, 0.5)
         self.eps_mix_ = float(1.0 - abs(2.0 * stay - 1.0))
         self.snr_ = float(np.linalg.norm(mean) / self.sigma)
-        self._problem_ = (problem, _symmetric.Symmetric(mean, stay), None)
+        self._problem_ = (X, starts, _symmetric.Symmetric(mean, stay))
         self._store_run(run, self.startprob_)
         self._warn_of_mean(X, mean)
         if 1.0 - abs(2.0 * stay - 1.0) <= 1.0 - self.mixing_bound + 1e-12:
@@ -595,10 +596,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         return cache[kind]
 
     def _find_errors(self, kind):
-        problem, model, order = self._problem_
         if _is_symmetric(self):
             if kind != "observed":
                 raise ValueError("structure='symmetric' has kind='observed' only.")
+            X, starts, model = self._problem_
+            problem = _symmetric.SymmetricModel(
+                X, starts, self._params_["sigma"], self._params_["mixing_bound"]
+            )
             errors = _errors.symmetric_errors(problem, model)
             d = self.means_.shape[1]
             return {
@@ -607,6 +611,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "transmat": np.full((2, 2), errors[d]),
                 "startprob": np.full(2, np.nan),
             }
+        X, starts, states, family, options, model, order = self._problem_
+        groups = _em.make_groups(X, starts, family, states)
+        problem = _em.GeneralModel(family, groups, options, _em.Distributor(None, 1))
         found = _errors.standard_errors(problem, model, kind)
         chain = {
             "transmat": found.pop("transition")[np.ix_(order, order)],

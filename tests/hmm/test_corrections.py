@@ -1,6 +1,5 @@
 """What once went wrong, or silently said something else."""
 
-import warnings
 
 import numpy as np
 import pytest

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hmm.toy import COVARIANCES, G, at, fit_from, random_sequences, random_theta, rows
+from skbounds.hmm import BaumWelchHMM
 
 peer = pytest.importorskip("hmmlearn.hmm")
 
@@ -83,3 +84,54 @@ def test_worked_example():
     X, lengths = rows(G["sequences"])
     theirs = their_model(G["theta"], "full")
     assert_allclose(theirs.score(X, lengths), G["loglik"], rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_iter", [1, 10])
+def test_counts(n_iter):
+    """Poisson outputs, their prior without weight."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson([2.0, 5.0], size=(60, 2))
+    rates = np.array([[1.0, 6.0], [3.0, 4.0]])
+    A = np.array([[0.7, 0.3], [0.4, 0.6]])
+    theirs = peer.PoissonHMM(
+        2, lambdas_prior=0.0, lambdas_weight=0.0, n_iter=n_iter, tol=-np.inf,
+        init_params="",
+    )  # fmt: skip
+    theirs.startprob_, theirs.transmat_, theirs.lambdas_ = np.full(2, 0.5), A, rates
+    ours = BaumWelchHMM(
+        2, emission="poisson", means_init=rates, transmat_init=A, tol=0.0,
+        max_iter=n_iter,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.fit(X, [35, 25])
+        ours.fit(X, lengths=[35, 25])
+    assert_allclose(ours.means_, theirs.lambdas_, rtol=1e-7)
+    assert_allclose(ours.transmat_, theirs.transmat_, rtol=1e-7)
+    expected = theirs.predict_proba(X, [35, 25])
+    assert_allclose(ours.predict_proba(X, lengths=[35, 25]), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_iter", [1, 10])
+def test_categories(n_iter):
+    """One column of four categories."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(4, size=(60, 1))
+    table = np.array([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.2, 0.5]])
+    A = np.array([[0.7, 0.3], [0.4, 0.6]])
+    theirs = peer.CategoricalHMM(2, n_iter=n_iter, tol=-np.inf, init_params="")
+    theirs.startprob_, theirs.transmat_ = np.full(2, 0.5), A
+    theirs.emissionprob_, theirs.n_features = table, 4
+    ours = BaumWelchHMM(
+        2, emission="categorical", emission_proba_init=table, transmat_init=A, tol=0.0,
+        max_iter=n_iter,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.fit(X, [35, 25])
+        ours.fit(X, lengths=[35, 25])
+    assert_allclose(ours.emission_proba_[0], theirs.emissionprob_, rtol=1e-7)
+    assert_allclose(ours.transmat_, theirs.transmat_, rtol=1e-7)
+    assert_allclose(
+        ours.score(X, lengths=[35, 25]) * 60, theirs.score(X, [35, 25]), rtol=1e-9
+    )
