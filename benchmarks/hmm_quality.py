@@ -4,7 +4,8 @@
   probability .7 to .95 to stay, unequal variances). How often a fit ends more than a
   nat below the best that is known (from 16 single starts and two of 30), with 1 and
   with 10 starts, beside hmmlearn with as many seeds (fits with variances below a
-  thousandth of the column's left out), and how much longer ten take than one. Asks that 10 starts miss in at most 10 % and take at most 3 times as long.
+  thousandth of the column's left out), and how much longer ten take than one. Asks that
+  10 starts miss in at most 10 % and take at most 3 times as long.
 - Stopping: the same series with ``tol="auto"``, and how much of log-likelihood is left
   in truth.
 - Heavy tails: two states at -1.5 and 1.5 that last 10 rows on average, noise of t laws

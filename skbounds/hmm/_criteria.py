@@ -58,9 +58,16 @@ class InformationCriteria:
         law = family.private(self._law())
         free = [name for name in family.names if name not in fixed]
         size = sum(family.n_parameters_of(name, law) for name in free)
+        # Zeros at the start stay.
+        given = self._params_["transmat_init"]
+        possible = np.ones((s, s)) if given is None else np.asarray(given) > 0.0
         if "transmat" not in fixed:
-            is_free = self._params_["structure"] == "free"
-            size += s * (s - 1) if is_free else s * (s + 1) // 2 - 1
+            if self._params_["structure"] == "free":
+                size += int(possible.sum()) - s
+            else:
+                size += int(np.triu(possible).sum()) - 1
+        given = self._params_["startprob_init"]
+        possible = np.ones(s) if given is None else np.asarray(given) > 0.0
         if self._params_["startprob"] == "free" and "startprob" not in fixed:
-            size += s - 1
+            size += int(possible.sum()) - 1
         return size

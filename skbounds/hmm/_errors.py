@@ -7,9 +7,12 @@ observed information (Oakes 1999), two E-steps a parameter.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from skbounds.hmm import _em
+from skbounds.hmm._emissions._student import LARGEST_DF, LEAST_DF
 from skbounds.hmm._mixing import stationary_law
 
 # Probabilities nearer to 0 or 1 are on the boundary.
@@ -18,8 +21,8 @@ _BOUNDARY = 1e-6
 _STEP = 1e-4
 # Sequences from which on their scores are added up for the sandwich.
 _MANY_SEQUENCES = 20
-# Degrees of freedom at which the range ends, see `Student`.
-_LARGEST_DF = 999.0
+# Expected counts below which a rate is 0.
+_LEAST_COUNT = 1e-3
 
 
 class Coordinates:
@@ -67,10 +70,14 @@ class Coordinates:
             elif name == "covariances" and value.ndim > 1 and self._is_square(value):
                 yield _Matrices(name, value)
             elif name == "df":
-                inside = value < _LARGEST_DF
+                inside = (value > 1.01 * LEAST_DF) & (value < 0.999 * LARGEST_DF)
                 yield _Numbers(name, value, inside, value)
             else:
-                yield _Numbers(name, value, value > -np.inf, self._sizes(name, value))
+                inside = np.ones(value.shape, dtype=bool)
+                if "covariances" not in chain.law:
+                    # Rates that hardly any count was seen of.
+                    inside = value * problem.n_rows > _LEAST_COUNT
+                yield _Numbers(name, value, inside, self._sizes(name, value))
 
     def _is_square(self, value):
         return self.problem.family.covariance_type in ("full", "tied")
@@ -79,7 +86,7 @@ class Coordinates:
         if name == "covariances":
             return value
         if "covariances" not in self.chain.law:
-            return np.sqrt(np.maximum(value, 1e-3 * value.max()))
+            return np.minimum(np.sqrt(value), 1e3 * value)
         family = self.problem.family
         full = family.public(self.chain.law)["covariances"]
         return np.sqrt(np.diagonal(full, axis1=1, axis2=2))
@@ -164,6 +171,7 @@ class _Flows:
         inside = (transition[rows, columns] > _BOUNDARY) & (
             transition[columns, rows] > _BOUNDARY
         )
+        inside &= self.flows[rows, columns] > 1e-12 * self.flows.max()
         inside[int(np.argmax(self.flows[rows, columns]))] = False
         self.rows, self.columns = rows[inside], columns[inside]
         self.values = np.log(self.flows[self.rows, self.columns])
@@ -173,7 +181,10 @@ class _Flows:
         flows = self.flows.copy()
         flows[self.rows, self.columns] = np.exp(values)
         flows[self.columns, self.rows] = np.exp(values)
-        parts["transition"][:] = flows / flows.sum(axis=1, keepdims=True)
+        size = flows.sum(axis=1, keepdims=True)
+        found = flows / np.where(size > 0.0, size, 1.0)
+        # States that have no rows keep theirs.
+        parts["transition"][:] = np.where(size > 0.0, found, parts["transition"])
 
 
 class _Numbers:
@@ -189,22 +200,25 @@ class _Numbers:
 
 
 class _Matrices:
-    """Symmetric matrices."""
+    """Symmetric matrices L (I + E) L', with L the factor at the estimate.
+
+    Entries of E are of size 1 however columns depend on each other.
+    """
 
     def __init__(self, name, value):
-        self.name = name
-        lower = np.tril_indices(value.shape[-1])
-        self.rows, self.columns = lower
-        deviation = np.sqrt(np.diagonal(value, axis1=-2, axis2=-1))
-        sizes = deviation[..., :, None] * deviation[..., None, :]
-        self.values = value[..., self.rows, self.columns].ravel()
-        self.scales = sizes[..., self.rows, self.columns].ravel()
+        self.name, self.roots = name, np.linalg.cholesky(value)
+        self.rows, self.columns = np.tril_indices(value.shape[-1])
+        n_free = len(self.rows) * int(np.prod(value.shape[:-2]))
+        self.values, self.scales = np.zeros(n_free), np.ones(n_free)
 
     def put(self, parts, values):
         target = parts[self.name]
+        change = np.zeros(target.shape)
         own = values.reshape(*target.shape[:-2], -1)
-        target[..., self.rows, self.columns] = own
-        target[..., self.columns, self.rows] = own
+        change[..., self.rows, self.columns] = own
+        change[..., self.columns, self.rows] = own
+        roots = self.roots
+        target[...] += roots @ change @ np.swapaxes(roots, -1, -2)
 
 
 def gradient(problem, chain):
@@ -301,6 +315,8 @@ def standard_errors(problem, chain, kind):
     # In units of the parameters, for the inverse's sake.
     scale = coordinates.scale
     scaled = information * np.outer(scale, scale)
+    if not np.isfinite(scaled).all():
+        return _unflat(np.full(_size(coordinates.shapes), np.nan), coordinates.shapes)
     values, vectors = np.linalg.eigh(scaled)
     # Directions of no curvature, or of a saddle, have no standard error.
     flat = values <= 1e-10 * values[-1]
@@ -387,7 +403,10 @@ def _unflat(vector, shapes):
 
 
 def symmetric_errors(problem, model):
-    """Return standard errors of mu and zeta of the symmetric model."""
+    """Return standard errors of mu and zeta of the symmetric model.
+
+    nan for zeta at the limit that the mixing bound sets; mu is then given zeta.
+    """
     rows, starts = problem.rows, problem.starts
 
     def score(values):
@@ -415,8 +434,10 @@ def symmetric_errors(problem, model):
         far = score(point + 2.0 * step) - score(point - 2.0 * step)
         matrix[i] = -(8.0 * near - far) / (12.0 * size)
     matrix = 0.5 * (matrix + matrix.T)
-    try:
-        variances = np.diagonal(np.linalg.inv(matrix))
-    except np.linalg.LinAlgError:
-        variances = np.full(len(point), np.nan)
+    variances = np.full(len(point), np.nan)
+    free = len(point)
+    if abs(2.0 * model.stay - 1.0) >= problem.bound - 1e-12:
+        free -= 1
+    with suppress(np.linalg.LinAlgError):
+        variances[:free] = np.diagonal(np.linalg.inv(matrix[:free, :free]))
     return np.sqrt(np.where(variances > 0.0, variances, np.nan))

@@ -25,12 +25,16 @@ def make_family(hmm, X):
     if hmm.emission == "categorical":
         return Categorical(find_categories(hmm.categories, X))
     kind = Gaussian if hmm.emission == "gaussian" else Student
+    unit = _starts.column_variances(X) if hmm.variance_prior else None
+    if kind is Student:
+        # Variances of heavy tails are those of the outliers.
+        X = _starts.tamed(X)
     return kind(
         hmm.covariance_type,
         np.nan_to_num(_starts.filled(X).mean(axis=0)),
         _starts.variance_floor(hmm.reg_covar, X),
         hmm.variance_prior,
-        _starts.column_variances(X) if hmm.variance_prior else None,
+        unit,
     )
 
 
@@ -208,7 +212,7 @@ def fit_general(hmm, X, starts, states, rng, parallel, n_workers, *, report=None
             climbs.append(climb)
             if report is not None:
                 report(k, climb.history[-1])
-    if several:
+    if several and climbs:
         climbs = _race(climbs, run, rank, hmm.max_iter, hmm.tol)
     if not climbs:
         raise ValueError(
@@ -251,6 +255,8 @@ def _race(climbs, run, rank, max_iter, tol):
 def _least_variances(hmm, family, X):
     if not hasattr(family, "floor"):
         return None
+    if "df" in family.names:
+        X = _starts.tamed(X)
     # With a floor of 0 by hand: rounding errors, or nearly so.
     if (family.floor > 0.0).all():
         return family.floor
@@ -262,7 +268,8 @@ def general_problem(hmm, X, starts, states, rng, parallel=None, n_workers=1):
     family = make_family(hmm, X)
     check_rows(family, X)
     check_prior(hmm.variance_prior)
-    deviation = np.sqrt(_starts.column_variances(X))
+    bulk = _starts.tamed(X) if "df" in family.names else X
+    deviation = np.sqrt(_starts.column_variances(bulk))
     options = _em.Options(
         structure=hmm.structure,
         startprob=hmm.startprob,

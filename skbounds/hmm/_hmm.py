@@ -58,7 +58,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         the same probability zeta to stay, started from the law (1/2, 1/2).
     covariance_type : {"full", "diag", "spherical", "tied"}, default="diag"
         What covariance (or scale) matrices are: any, diagonal, multiples of the
-        identity, or one for all states. Not read by the symmetric model.
+        identity, or one for all states. Not read by the symmetric model, nor for counts
+        and categories.
     sigma : float, default=None
         The known standard deviation of the symmetric model's outputs; not read by the
         other.
@@ -66,8 +67,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         Largest ``abs(2 zeta - 1)`` of the symmetric model; zeta is projected, (2.30b).
     startprob : {"free", "stationary"}, default="free"
         Law of a sequence's first state: free, or the stationary law of the transition
-        matrix, which is then estimated from the starts as well. Not read by the
-        symmetric model.
+        matrix, which is then estimated from the starts as well (rows of states that no
+        sequence leaves stay as they are). Not read by the symmetric model.
     window : int, default=None
         Posteriors are given the rows at most so far away, (2.13). Scores and Viterbi
         are of all rows. None: all rows.
@@ -99,8 +100,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         Transition matrix at the start; zeros stay. States keep this order, and clusters
         are numbered to suit it. None: all entries equal.
     startprob_init : array-like of shape (n_components,), default=None
-        Law of the first state at the start; zeros stay. States keep this order. None:
-        all entries equal.
+        Law of the first state at the start; zeros stay, unless it is to be the
+        stationary law. States keep this order. None: all entries equal.
     fixed : tuple of str, default=()
         Parameters that stay as they are given at the start: "means", "covariances",
         "df", "emission_proba", "transmat", "startprob".
@@ -128,7 +129,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     reg_covar : "auto" or float, default="auto"
         Added to the variances; not read by the symmetric model. "auto": a millionth of
         each column's variance, so that units do not matter (of a constant column a
-        millionth of its square, or of 1).
+        millionth of its square, or of 1); for Student's t of the variance of the
+        column's bulk.
     n_jobs : int, default=None
         Number of workers over groups of sequences: threads, or what the backend of
         ``joblib.parallel_config`` has. Results do not depend on it.
@@ -174,8 +176,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     standard_errors_ : dict
         Standard errors of "means", "covariances", "df", "emission_proba", "transmat"
         and "startprob", each in the shape of the attribute, from the observed
-        information; nan for what is fixed or on the boundary. Computed at the first
-        access, from the rows of `fit`.
+        information of the likelihood (priors left out); nan for what is fixed or on the
+        boundary. Computed at the first access, from the rows of `fit`, which are kept
+        by reference: do not change them before.
     contraction_rate_ : float
         Factor by which the parameters' changes have shrunk per iteration in the end:
         the spectral radius of EM's Jacobian, where EM has run for long enough. nan
@@ -441,7 +444,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "structure='symmetric' needs sigma, the known standard deviation of "
                 "the outputs; got sigma=None. structure='free' estimates it."
             )
-        for name in ("covariances_init", "startprob_init", "variance_prior"):
+        for name in (
+            "covariances_init",
+            "df_init",
+            "emission_proba_init",
+            "startprob_init",
+            "variance_prior",
+        ):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name} is for structure='free': the symmetric model knows it."

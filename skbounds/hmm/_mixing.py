@@ -43,6 +43,8 @@ def _irreducible_law(transition):
     law = np.ones(s)
     for k in range(1, s):
         law[k] = law[:k] @ A[:k, k]
+        # Returns that hardly ever happen would let it overflow.
+        law[: k + 1] /= law[: k + 1].max()
     return law / law.sum()
 
 

@@ -85,7 +85,7 @@ def auto_floor(X):
 
 def _may_be_constant(X, variances):
     """Return whether variances may be nothing but rounding errors."""
-    largest = np.square(np.nan_to_num(X[0]))
+    largest = np.square(np.nan_to_num(X)).max(axis=0)
     return bool((variances <= 1e-20 * largest).any())
 
 
@@ -165,17 +165,26 @@ def given_df(hmm):
 def given_tables(hmm, categories):
     """Return the probabilities of categories that are given."""
     s, given = hmm.n_components, hmm.emission_proba_init
-    if isinstance(given, np.ndarray) and given.ndim == 2:
+    if len(categories) == 1 and not isinstance(given[0], np.ndarray):
+        # The table itself.
+        given = [given] if np.ndim(given) == 2 else given
+    elif isinstance(given, np.ndarray) and given.ndim == 2:
         given = [given]
     if len(given) != len(categories):
         raise ValueError(
             "emission_proba_init must have one table for each of the "
             f"{len(categories)} columns; got {len(given)}."
         )
-    return [
+    tables = [
         law("emission_proba_init", table, (s, len(names)))
         for table, names in zip(given, categories, strict=True)
     ]
+    if len(np.unique(np.concatenate(tables, axis=1), axis=0)) < s:
+        raise ValueError(
+            "emission_proba_init has states with the same law, which EM cannot tell "
+            "apart."
+        )
+    return tables
 
 
 def filled(X):
@@ -203,7 +212,10 @@ def starting_points(init, X, s, rng):
     """Return means at the start: clusters, or rows."""
     if init == "random":
         return apart(X[rng.permutation(len(X))[:s]].copy(), X, rng)
-    return apart(clusters(X, s, rng), X, rng)
+    # In units of the columns.
+    scale = X.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    return apart(clusters(X / scale, s, rng) * scale, X, rng)
 
 
 def apart(means, X, rng):
@@ -286,6 +298,8 @@ def memberships(columns, s, rng, *, lloyd):
 
 def nearest(columns, centers):
     """Return the number of the nearest centre of each row."""
+    middle = centers.mean(axis=0)
+    columns, centers = columns - middle, centers - middle
     squares = (centers**2).sum(axis=1) - 2.0 * columns @ centers.T
     return squares.argmin(axis=1)
 
@@ -331,8 +345,7 @@ def numbering(log_density, starts, start, transition, rng, *, first, shuffle):
         Of the rows in the clusters; the first sequences are enough.
     """
     s = len(start)
-    few = np.searchsorted(starts, _ROWS_TO_NUMBER)
-    starts = starts[: max(few, 1) + 1]
+    starts = np.unique(np.minimum(starts, _ROWS_TO_NUMBER))
     log_density = log_density[: starts[-1]]
 
     def value(order):
@@ -378,7 +391,8 @@ class Guesses:
         self.transition = law("transmat_init", hmm.transmat_init, (s, s))
         if options.structure == "reversible":
             turned = _transitions.symmetrised(self.transition)
-            if np.abs(turned - self.transition).max() > 1e-8:
+            one_way = (self.transition > 0.0) != (self.transition.T > 0.0)
+            if np.abs(turned - self.transition).max() > 1e-8 or one_way.any():
                 raise ValueError(
                     "transmat_init of structure='reversible' must be reversible, pi_j "
                     f"A_jk = pi_k A_kj; got {self.transition.tolist()}."

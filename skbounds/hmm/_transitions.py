@@ -58,8 +58,9 @@ def stationary_step(pairs, first, before):
     The maximum of sum pairs log A + sum first log pi(A). Each round replaces log pi by
     its tangent, for which rows are found exactly (A_jk = pairs_jk / (l_j - g_jk) with
     l_j the root that makes them sum to 1), and goes there as far as the value grows:
-    it never falls, and stops only where the gradient vanishes. Two rounds are
-    extrapolated to a third where that is better still.
+    it never falls, and goes on until the value hardly grows, for 200 rounds at most.
+    Two rounds are extrapolated to a third where that is better still. Rows that no pair
+    leaves stay as they were.
     """
     current = free_step(pairs, before)
     value = objective(current, pairs, first)
@@ -117,16 +118,16 @@ def _tangent_row(pairs, gradient, before):
     # reciprocal, which is concave and nearly linear.
     level = c[g == 0.0].sum()
     for _ in range(50):
-        a = c / (level - g)
+        a = c / np.maximum(level - g, 1e-150)
         size = a.sum()
-        slope = (a / (level - g)).sum()
+        slope = (a / np.maximum(level - g, 1e-150)).sum()
         new = level + size * (size - 1.0) / slope
         if abs(new - level) <= 1e-15 * abs(level):
             level = new
             break
         level = new
     row = np.zeros_like(before)
-    row[seen] = c / (level - g)
+    row[seen] = c / np.maximum(level - g, 1e-150)
     return row / row.sum()
 
 

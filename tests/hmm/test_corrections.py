@@ -1,5 +1,6 @@
 """What once went wrong, or silently said something else."""
 
+import warnings
 
 import numpy as np
 import pytest
@@ -181,3 +182,165 @@ def test_colours_of_known_states():
     display = HMMDisplay.from_estimator(model, X, states=np.ones(30, dtype=int))
     assert display.ax_.lines[-1].get_color() == "C1"
     pyplot.close(display.figure_)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("options", [{}, {"window": 5}, {"startprob": "stationary"}])
+def test_regimes_that_never_return(options):
+    """Transitions back of 1e-200 do not make the stationary law overflow."""
+    rng = np.random.default_rng(20)
+    X = np.concatenate([k * 20 + rng.normal(size=40) for k in range(5)])[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = BaumWelchHMM(5, random_state=0, **options).fit(X)
+    assert np.isfinite([model.reversible_gap_, model.eps_mix_]).all()
+    e = 1e-200
+    law = stationary_law(np.array([[0.5, 0.5, 0.0], [e, 0.5, 0.5], [0.0, e, 1.0 - e]]))
+    assert_allclose(law, [e * e * 4, e * 2, 1.0], rtol=1e-12)
+
+
+def test_all_of_several_starts_break_down():
+    """The error is that of one start."""
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    model = BaumWelchHMM(covariance_type="full", reg_covar=0.0, n_init=3)
+    with pytest.raises(ValueError, match="reg_covar"):
+        model.fit(np.c_[x, x])
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.03, 0.003])
+def test_standard_errors_of_columns_that_depend_on_each_other(noise):
+    """Those of means and variances of turned columns are the turned ones."""
+    rng = np.random.default_rng(0)
+    z = np.cumsum(rng.random(600) > 0.95) % 2
+    X = np.c_[np.where(z, 3.0, -3.0), np.zeros(600)] + rng.normal(size=(600, 2))
+    options = {"covariance_type": "full", "reg_covar": 0.0, "tol": 1e-12}
+    clear = BaumWelchHMM(random_state=0, **options).fit(X)
+    turn = np.array([[1.0, 1.0], [0.0, noise]])
+    mixed = BaumWelchHMM(
+        means_init=clear.means_ @ turn,
+        covariances_init=turn.T @ clear.covariances_ @ turn,
+        transmat_init=clear.transmat_,
+        startprob_init=clear.startprob_,
+        **options,
+    ).fit(X @ turn)
+    for name in ("means", "covariances"):
+        found, expected = mixed.standard_errors_[name], clear.standard_errors_[name]
+        index = (slice(None),) + (0,) * (found.ndim - 1)
+        assert_allclose(found[index], expected[index], rtol=1e-4)
+    assert_allclose(
+        mixed.standard_errors_["transmat"],
+        clear.standard_errors_["transmat"],
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6])
+def test_outlier_beside_heavy_tails(size):
+    """The variance that is added is not that of the outlier."""
+    rng = np.random.default_rng(1)
+    z = np.cumsum(rng.random(400) < 0.1) % 2
+    X = np.where(z, 2.0, -2.0)[:, None] + 0.7 * rng.normal(size=(400, 1))
+    X[123] = size
+    model = BaumWelchHMM(emission="student", random_state=0, max_iter=1000).fit(X)
+    assert_allclose(model.means_[:, 0], [-2.0, 2.0], atol=0.2)
+    assert np.mean(model.predict(X) == z) > 0.97
+
+
+def test_standard_errors_of_a_rate_that_is_zero():
+    """It is on the boundary, and the others are not."""
+    rng = np.random.default_rng(0)
+    z = np.cumsum(rng.random(400) > 0.95) % 2
+    X = np.where(z, rng.poisson(5, 400), 0.0)[:, None]
+    model = BaumWelchHMM(emission="poisson", random_state=0).fit(X)
+    errors = model.standard_errors_
+    assert np.isnan(errors["means"][0, 0])
+    assert_allclose(errors["means"][1, 0], np.sqrt(5 / np.sum(z)), rtol=0.1)
+    assert np.isfinite(errors["transmat"]).all()
+    none = BaumWelchHMM(emission="poisson", random_state=0).fit(np.zeros((30, 1)))
+    assert np.isnan(none.standard_errors_["means"]).all()
+
+
+def test_standard_errors_of_an_empty_state():
+    """Of a reversible chain; the others are those of two states."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([-3.0, 3.0, -3.0, 3.0], 50)[:, None] + rng.normal(size=(200, 1))
+    with pytest.warns(UserWarning):
+        model = BaumWelchHMM(
+            3, structure="reversible", means_init=[[-3], [3], [1e6]], tol=1e-10
+        ).fit(X)
+    two = BaumWelchHMM(means_init=[[-3], [3]], tol=1e-10).fit(X)
+    found = model.standard_errors_["means"][:2]
+    assert_allclose(found, two.standard_errors_["means"], rtol=1e-3)
+
+
+def test_parameters_of_left_right_models():
+    """Zeros stay, and are no parameters."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([0.0, 4.0, 8.0], 40)[:, None] + rng.normal(size=(120, 1))
+    A = [[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]]
+    model = BaumWelchHMM(3, transmat_init=A, startprob_init=[1, 0, 0]).fit(X)
+    rows = model.score_samples(X).sum()
+    assert_allclose(model.bic(X), 8 * np.log(120) - 2.0 * rows)
+
+
+def test_constant_column_that_begins_with_a_gap():
+    """Its variance is a millionth of its square all the same."""
+    rng = np.random.default_rng(0)
+    X = np.c_[np.repeat([-2.0, 2.0], 100) + rng.normal(size=200), np.full(200, 0.1)]
+    X[0, 1] = np.nan
+    with pytest.warns(UserWarning, match="degenerate"):
+        model = BaumWelchHMM(random_state=0).fit(X)
+    assert_allclose(model.covariances_[:, 1, 1], 1e-8, rtol=1e-6)
+
+
+def test_units_of_the_columns():
+    """One by one: k-means looks at columns in units of their own."""
+    rng = np.random.default_rng(3)
+    z = np.cumsum(rng.random(500) < 0.05) % 2
+    X = np.c_[np.where(z, 1.0, -1.0), 3.0 * rng.choice([-1.0, 1.0], 500)]
+    X += rng.normal(size=X.shape)
+    fits = [
+        BaumWelchHMM(random_state=0, max_iter=1000).fit(X * [1.0, unit])
+        for unit in (1e-3, 1.0, 1e3)
+    ]
+    for model in fits:
+        assert_allclose(model.means_[:, 0], fits[1].means_[:, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"emission": "categorical", "means_init": [[0], [1]]}, "means_init"),
+        ({"emission": "poisson", "variance_prior": (1, 1)}, "variance_prior"),
+        ({"structure": "symmetric", "sigma": 1.0, "df_init": 3.0}, "df_init"),
+        (
+            {"emission": "categorical", "emission_proba_init": [[0.5, 0.5]] * 2},
+            "same law",
+        ),
+        (
+            {"structure": "reversible", "transmat_init": [[1, 0], [0.5, 0.5]]},
+            "reversible",
+        ),
+    ],
+)
+def test_parameters_of_other_models(options, message):
+    """They are refused, not ignored."""
+    X = np.random.default_rng(0).integers(2, size=(30, 1)).astype(float)
+    with pytest.raises(ValueError, match=message):
+        BaumWelchHMM(**options).fit(X)
+
+
+def test_table_as_a_list():
+    """Of a single column the table alone will do."""
+    X = np.random.default_rng(0).integers(2, size=(30, 1))
+    table = [[0.9, 0.1], [0.2, 0.8]]
+    options = {"emission": "categorical", "max_iter": 3, "tol": 1.0}
+    fits = [
+        BaumWelchHMM(emission_proba_init=given, **options)
+        for given in (table, [table], np.array(table))
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [model.fit(X).history_ for model in fits]
+    assert_allclose(found[1], found[0])
+    assert_allclose(found[2], found[0])
