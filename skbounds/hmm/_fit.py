@@ -18,21 +18,22 @@ PARAMETERS = ("startprob", "transmat", "means", "covariances", "df", "emission_p
 _INITIAL = {name: f"{name}_init" for name in PARAMETERS}
 
 
-def make_family(hmm, X):
-    """Return the kind of outputs that an estimator's parameters say, for rows X."""
+def make_family(hmm, X, bulk, variances):
+    """Return the kind of outputs that an estimator's parameters say, for rows X.
+
+    `bulk` are the rows without what heavy tails have far away, and `variances` those of
+    its columns.
+    """
     if hmm.emission == "poisson":
         return Poisson()
     if hmm.emission == "categorical":
         return Categorical(find_categories(hmm.categories, X))
     kind = Gaussian if hmm.emission == "gaussian" else Student
     unit = _starts.column_variances(X) if hmm.variance_prior else None
-    if kind is Student:
-        # Variances of heavy tails are those of the outliers.
-        X = _starts.tamed(X)
     return kind(
         hmm.covariance_type,
-        np.nan_to_num(_starts.filled(X).mean(axis=0)),
-        _starts.variance_floor(hmm.reg_covar, X),
+        _starts.filled(bulk).mean(axis=0),
+        _starts.variance_floor(hmm.reg_covar, bulk, variances),
         hmm.variance_prior,
         unit,
     )
@@ -75,8 +76,8 @@ def check_size(X):
 
 def check_rows(family, X):
     """Refuse rows that no law of the kind can have."""
-    there = X[~np.isnan(X)]
     if isinstance(family, Poisson):
+        there = X[~np.isnan(X)]
         if (there < 0.0).any() or (there != np.round(there)).any():
             bad = there[(there < 0.0) | (there != np.round(there))][0]
             raise ValueError(
@@ -255,21 +256,23 @@ def _race(climbs, run, rank, max_iter, tol):
 def _least_variances(hmm, family, X):
     if not hasattr(family, "floor"):
         return None
-    if "df" in family.names:
-        X = _starts.tamed(X)
-    # With a floor of 0 by hand: rounding errors, or nearly so.
     if (family.floor > 0.0).all():
         return family.floor
-    return np.where(family.floor > 0.0, family.floor, 1e-6 * _starts.auto_floor(X))
+    # With a floor of 0 by hand: rounding errors, or nearly so.
+    bulk = _starts.tamed(X) if "df" in family.names else X
+    least = 1e-6 * _starts.auto_floor(bulk, _starts.column_variances(bulk))
+    return np.where(family.floor > 0.0, family.floor, least)
 
 
 def general_problem(hmm, X, starts, states, rng, parallel=None, n_workers=1):
     """Return the model with its data, and its starting chains."""
-    family = make_family(hmm, X)
+    # Variances of heavy tails are those of the outliers.
+    bulk = _starts.tamed(X) if hmm.emission == "student" else X
+    variances = _starts.column_variances(bulk)
+    family = make_family(hmm, X, bulk, variances)
     check_rows(family, X)
     check_prior(hmm.variance_prior)
-    bulk = _starts.tamed(X) if "df" in family.names else X
-    deviation = np.sqrt(_starts.column_variances(bulk))
+    deviation = np.sqrt(variances)
     options = _em.Options(
         structure=hmm.structure,
         startprob=hmm.startprob,

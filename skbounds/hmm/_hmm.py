@@ -361,7 +361,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         X = _fit.check_size(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         )
-        nothing = np.flatnonzero(np.isnan(X).all(axis=0))
+        nothing = np.arange(0)
+        if np.isnan(X.min(axis=0)).any():
+            nothing = np.flatnonzero(np.isnan(X).all(axis=0))
         if len(nothing):
             raise ValueError(f"X has columns without any value: {nothing.tolist()}.")
         found = find_sequences(len(X), sequence_id, lengths)

@@ -54,16 +54,15 @@ def column_variances(X):
         return np.nan_to_num(np.nanvar(X, axis=0))
 
 
-def variance_floor(reg_covar, X):
+def variance_floor(reg_covar, X, variances):
     """Return what is added to the variances of the columns."""
     if not isinstance(reg_covar, str):
         return np.full(X.shape[1], float(reg_covar))
-    return auto_floor(X)
+    return auto_floor(X, variances)
 
 
-def auto_floor(X):
+def auto_floor(X, variances):
     """Return a millionth of the variances, or of the squares of constants."""
-    variances = column_variances(X)
     if (variances >= _LEAST_VARIANCE).all() and not _may_be_constant(X, variances):
         return _SHARE * variances
     some = np.where(np.isnan(X).all(axis=0), 0.0, 1.0)
@@ -85,7 +84,9 @@ def auto_floor(X):
 
 def _may_be_constant(X, variances):
     """Return whether variances may be nothing but rounding errors."""
-    largest = np.square(np.nan_to_num(X)).max(axis=0)
+    largest = np.maximum(X.max(axis=0) ** 2, X.min(axis=0) ** 2)
+    if np.isnan(largest).any():
+        largest = np.square(np.nan_to_num(X)).max(axis=0)
     return bool((variances <= 1e-20 * largest).any())
 
 
