@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from joblib.parallel import ThreadingBackend, get_active_backend
 from scipy.special import logsumexp
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -272,21 +274,24 @@ class Sums(NamedTuple):
         return Sums(*(a + b for a, b in zip(self[:4], other[:4], strict=True)), outputs)
 
 
-def make_groups(X, starts, family, states=None):
+def make_groups(X, starts, family, states=None, pool=None):
     """Return sequences in groups, which depend on nothing but their lengths."""
-    groups, first, q = [], 0, 0
-    n_sequences = len(starts) - 1
-    while q < n_sequences:
+    cuts, n_sequences = [0], len(starts) - 1
+    while cuts[-1] < n_sequences:
+        first = cuts[-1]
         stop = int(np.searchsorted(starts, starts[first] + _GROUP_ROWS))
-        q = min(max(stop, first + 1), n_sequences)
-        low, high = starts[first], starts[q]
+        cuts.append(min(max(stop, first + 1), n_sequences))
+    parts = [X[starts[first] : starts[stop]] for first, stop in pairwise(cuts)]
+    prepare = pool.map if isinstance(pool, ThreadPoolExecutor) else map
+    groups = []
+    for (first, stop), rows in zip(
+        pairwise(cuts), prepare(family.prepare, parts), strict=True
+    ):
+        low, high = starts[first], starts[stop]
         own = None if states is None else states[low:high]
         if own is not None and (own < 0).all():
             own = None
-        groups.append(
-            Group(family.prepare(X[low:high]), starts[first : q + 1] - low, own)
-        )
-        first = q
+        groups.append(Group(rows, starts[first : stop + 1] - low, own))
     return groups
 
 
@@ -347,10 +352,15 @@ class Distributor:
 
     Sums are added in the order of the groups, so that results do not depend on how
     many workers there are.
+
+    Parameters
+    ----------
+    pool : ThreadPoolExecutor, Parallel or None
+    n_workers : int
     """
 
-    def __init__(self, parallel, n_workers):
-        self.parallel, self.n_workers = parallel, n_workers
+    def __init__(self, pool=None, n_workers=1):
+        self.pool, self.n_workers = pool, n_workers
 
     def sums(self, chain, family, groups, reference, window):
         """Return the sums over all groups."""
@@ -359,10 +369,11 @@ class Distributor:
         else:
             cuts = np.linspace(0, len(groups), 4 * self.n_workers + 1).astype(int)
             chunks = [groups[a:b] for a, b in pairwise(cuts) if a < b]
-            found = self.parallel(
-                delayed(_several)(chain, family, chunk, reference, window)
-                for chunk in chunks
-            )
+            tasks = [(chain, family, chunk, reference, window) for chunk in chunks]
+            if isinstance(self.pool, Parallel):
+                found = self.pool(delayed(_several)(*task) for task in tasks)
+            else:
+                found = self.pool.map(lambda task: _several(*task), tasks)
             parts = [part for chunk in found for part in chunk]
         total = parts[0]
         for part in parts[1:]:
@@ -370,9 +381,15 @@ class Distributor:
         return total
 
 
-def open_parallel(n_jobs):
-    """Return joblib's pool; threads, unless the user's backend says otherwise."""
-    return Parallel(n_jobs=n_jobs, prefer="threads")
+def open_pool(n_jobs, n_workers):
+    """Return a pool of threads, or joblib's if the user's backend is another one.
+
+    joblib looks for results of threads every 10 ms, which is long for an E-step.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    if isinstance(backend, ThreadingBackend):
+        return ThreadPoolExecutor(n_workers)
+    return Parallel(n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)

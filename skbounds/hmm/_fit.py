@@ -167,7 +167,7 @@ class Fitted:
     keeps_numbers: bool
 
 
-def fit_general(hmm, X, starts, states, rng, parallel, n_workers, *, report=None):
+def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
     """Fit the general model.
 
     Parameters
@@ -179,12 +179,12 @@ def fit_general(hmm, X, starts, states, rng, parallel, n_workers, *, report=None
     starts : ndarray of int
     states : ndarray of int of shape (n,) or None
     rng : RandomState
-    parallel, n_workers
+    pool, n_workers
         See `Distributor`.
     report : callable or None
         Called with the number of each start and its log-likelihood.
     """
-    problem, guesses = general_problem(hmm, X, starts, states, rng, parallel, n_workers)
+    problem, guesses = general_problem(hmm, X, starts, states, rng, pool, n_workers)
     family = problem.family
     least = _least_variances(hmm, family, X)
     n_init = 1 if guesses.complete else hmm.n_init
@@ -264,7 +264,7 @@ def _least_variances(hmm, family, X):
     return np.where(family.floor > 0.0, family.floor, least)
 
 
-def general_problem(hmm, X, starts, states, rng, parallel=None, n_workers=1):
+def general_problem(hmm, X, starts, states, rng, pool=None, n_workers=1):
     """Return the model with its data, and its starting chains."""
     # Variances of heavy tails are those of the outliers.
     bulk = _starts.tamed(X) if hmm.emission == "student" else X
@@ -280,14 +280,16 @@ def general_problem(hmm, X, starts, states, rng, parallel=None, n_workers=1):
         fixed=check_fixed(hmm, family),
         unit=np.where(deviation > 0.0, deviation, 1.0),
     )
-    guesses = _starts.Guesses(hmm, family, X, starts, states, options, rng)
+    guesses = _starts.Guesses(
+        hmm, family, bulk, variances, starts, states, options, rng
+    )
     options = _em.Options(
         **{**vars(options), "pseudo": pseudo_counts(hmm, guesses.transition)}
     )
     problem = _em.GeneralModel(
         family,
-        _em.make_groups(X, starts, family, states),
+        _em.make_groups(X, starts, family, states, pool),
         options,
-        _em.Distributor(parallel, n_workers),
+        _em.Distributor(pool, n_workers),
     )
     return problem, guesses

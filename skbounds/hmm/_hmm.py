@@ -393,8 +393,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         if n_workers == 1 or len(starts) == 2:
             end = _fit.fit_general(*arguments, None, 1, report=report)
         else:
-            with _em.open_parallel(self.n_jobs) as parallel:
-                end = _fit.fit_general(*arguments, parallel, n_workers, report=report)
+            with _em.open_pool(self.n_jobs, n_workers) as pool:
+                end = _fit.fit_general(*arguments, pool, n_workers, report=report)
         chain, family = end.climb.model, end.problem.family
         order = np.arange(s)
         if not end.keeps_numbers:
@@ -624,7 +624,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             }
         X, starts, states, family, options, model, order = self._problem_
         groups = _em.make_groups(X, starts, family, states)
-        problem = _em.GeneralModel(family, groups, options, _em.Distributor(None, 1))
+        problem = _em.GeneralModel(family, groups, options, _em.Distributor())
         found = _errors.standard_errors(problem, model, kind)
         chain = {
             "transmat": found.pop("transition")[np.ix_(order, order)],

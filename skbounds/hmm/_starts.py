@@ -99,11 +99,11 @@ def tamed(X):
     return np.clip(X, middle - reach, middle + reach)
 
 
-def covariances(hmm, X, floor):
+def covariances(hmm, d, variances, floor):
     """Return covariances at the start."""
-    s, d = hmm.n_components, X.shape[1]
+    s = hmm.n_components
     if hmm.covariances_init is None:
-        matrix = np.diag(column_variances(X) + floor)
+        matrix = np.diag(variances + floor)
         matrices = np.repeat(matrix[None], s, axis=0)
     else:
         matrices = np.array(hmm.covariances_init, dtype=np.float64)
@@ -383,10 +383,10 @@ class Guesses:
     transition matrices.
     """
 
-    def __init__(self, hmm, family, X, starts, states, options, rng):
+    def __init__(self, hmm, family, X, variances, starts, states, options, rng):
         self.hmm, self.family, self.starts = hmm, family, starts
-        # Outliers would have clusters of their own.
-        self.X = tamed(X) if "df" in family.names else X
+        # Of heavy tails the bulk: outliers would have clusters of their own.
+        self.X = X
         self.states, self.options, self.rng = states, options, rng
         s, d = hmm.n_components, X.shape[1]
         self.transition = law("transmat_init", hmm.transmat_init, (s, s))
@@ -411,7 +411,7 @@ class Guesses:
         if hmm.means_init is not None:
             self.given["means"] = given_means(hmm, d)
         if "covariances" in family.names:
-            self.spread = covariances(hmm, self.X, family.floor)
+            self.spread = covariances(hmm, X.shape[1], variances, family.floor)
             if hmm.covariances_init is not None:
                 self.given["covariances"] = self.spread
         if "df" in family.names:
