@@ -230,11 +230,13 @@ def run_windows(n_draws):
         model = _symmetric.Symmetric(mean, STAY)
         beta, rho = abs(model.beta), abs(model.tilt)
         size = np.linalg.norm(X, axis=1).mean()
-        whole = _symmetric.expectation(model, X, starts, 1.0)
+        whole = _symmetric.expectation(model, _symmetric.Observed(X, 1.0), starts)
         options = {"means_init": start(mean, rng), "tol": 1e-12}
         end = estimator(**options).fit(X[:N]).means_[1]
         for k in REACHES:
-            part = _symmetric.expectation(model, X, starts, 1.0, window=k)
+            part = _symmetric.expectation(
+                model, _symmetric.Observed(X, 1.0), starts, window=k
+            )
             bound = _symmetric.truncation_bound(model, k)
             # Of zeta, whose pairs have a row less on one side.
             stay_bound = 0.5 * beta * rho ** (k - 1) * (1.0 + rho)
