@@ -204,5 +204,5 @@ def test_bad_input(call, message):
 
 def test_logarithm_of_the_rate():
     """`n_em_steps` has the sign that the text has not."""
-    assert n_em_steps(0.5, exp(-3.0), exp(-1.0)) == 3
-    assert log(2 * 0.5 / exp(-3.0)) / log(exp(-1.0)) < 0
+    assert n_em_steps(0.5, exp(-2.9), exp(-1.0)) == 3
+    assert log(2 * 0.5 / exp(-2.9)) / log(exp(-1.0)) < 0
