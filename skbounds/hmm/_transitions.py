@@ -135,10 +135,10 @@ def reversible_step(pairs, first, before):
     """Return the reversible transition matrix of greatest likelihood, (2.2).
 
     A_jk = F_jk / F_j with symmetric flows F. In their logarithms the objective, pairs
-    log F - (sum of pairs - first) log F_j - sum(first) log sum F, is concave up to the
-    starts beyond the pairs of a state, which are minorised by pairs in proportion to
-    the present flows: Newton's method, damped so that the value never falls. `first`
-    is None for free start laws.
+    log F - (sum of pairs - first) log F_j - sum(first) log sum F, is concave but for
+    states with more starts than leaves: Newton's method with the concave part's second
+    derivatives, damped so that the value never falls. `first` is None for free start
+    laws.
     """
     s = len(pairs)
     law = stationary_law(before)
