@@ -74,27 +74,6 @@ def check_size(X):
     return X
 
 
-def check_rows(family, X):
-    """Refuse rows that no law of the kind can have."""
-    if isinstance(family, Poisson):
-        there = X[~np.isnan(X)]
-        if (there < 0.0).any() or (there != np.round(there)).any():
-            bad = there[(there < 0.0) | (there != np.round(there))][0]
-            raise ValueError(
-                f"emission='poisson' is for counts, integers from 0 on; X has {bad:g}."
-            )
-    if isinstance(family, Categorical):
-        for k, names in enumerate(family.categories):
-            column = X[:, k]
-            column = column[~np.isnan(column)]
-            unknown = np.setdiff1d(column, names)
-            if len(unknown):
-                raise ValueError(
-                    f"column {k} of X has categories that are unknown: "
-                    f"{unknown[:5].tolist()}; give all of them as `categories`."
-                )
-
-
 def check_fixed(hmm, family):
     """Return the names of the parameters that stay, all of which must be given."""
     fixed = hmm.fixed
@@ -270,7 +249,7 @@ def general_problem(hmm, X, starts, states, rng, pool=None, n_workers=1):
     bulk = _starts.tamed(X) if hmm.emission == "student" else X
     variances = _starts.column_variances(bulk)
     family = make_family(hmm, X, bulk, variances)
-    check_rows(family, X)
+    family.check_rows(X)
     check_prior(hmm.variance_prior)
     deviation = np.sqrt(variances)
     options = _em.Options(

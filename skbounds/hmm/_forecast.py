@@ -95,7 +95,7 @@ class HMMForecast:
                 f"{X.shape}."
             )
         rows = _fit.check_size(np.atleast_2d(X))
-        _fit.check_rows(self.outputs, rows)
+        self.outputs.check_rows(rows)
         law = np.atleast_2d(self.filtered) @ self.transition
         private = self.outputs.private(self.law)
         with np.errstate(divide="ignore"):
@@ -200,7 +200,7 @@ class HMMForecast:
         return found[..., 0] if levels.ndim == 0 else found
 
     def _bisect(self, law, column, levels, low, high):
-        whole = not hasattr(self.outputs, "center")
+        whole = self.outputs.is_discrete
         if whole:
             low = low - 1.0
         for _ in range(200):

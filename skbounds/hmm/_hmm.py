@@ -658,8 +658,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
             )
         )
-        if self._params_["emission"] in ("poisson", "categorical"):
-            _fit.check_rows(self._family(), X)
+        self._family().check_rows(X)
         found = find_sequences(len(X), sequence_id, lengths)
         return found.arrange(X), found
 

@@ -40,6 +40,8 @@ class Counts:
 class Discrete:
     """What counts and categories share."""
 
+    is_discrete = True
+
     def reference(self, law):
         """Return None: sums are exact about 0."""
 
@@ -71,6 +73,16 @@ class Poisson(Discrete):
     """Counts with rates m_j."""
 
     names = ("means",)
+
+    def check_rows(self, X):
+        """Refuse what is no count."""
+        there = X[~np.isnan(X)]
+        bad = there[(there < 0.0) | (there != np.round(there))]
+        if len(bad):
+            raise ValueError(
+                "emission='poisson' is for counts, integers from 0 on; X has "
+                f"{bad[0]:g}."
+            )
 
     def prepare(self, X):
         """Return counts."""
@@ -168,9 +180,21 @@ class Codes:
         missing = codes < 0
         if missing.any():
             self.known = ~missing
+        self._indicators = None
 
     def __len__(self):
         return len(self.codes)
+
+    def indicators(self, sizes):
+        """Return 1 for the category of each column, else 0: shape (n, sum of sizes)."""
+        if self._indicators is None:
+            self._indicators = np.zeros((len(self), sum(sizes)))
+            first = 0
+            for codes, size in zip(self.codes.T, sizes, strict=True):
+                rows = np.flatnonzero(codes >= 0)
+                self._indicators[rows, first + codes[rows]] = 1.0
+                first += size
+        return self._indicators
 
 
 class Categorical(Discrete):
@@ -187,8 +211,18 @@ class Categorical(Discrete):
     def __init__(self, categories):
         self.categories = categories
 
+    def check_rows(self, X):
+        """Refuse categories that are not known."""
+        for k, names in enumerate(self.categories):
+            unknown = np.setdiff1d(X[~np.isnan(X[:, k]), k], names)
+            if len(unknown):
+                raise ValueError(
+                    f"column {k} of X has categories that are unknown: "
+                    f"{unknown[:5].tolist()}; give all of them as `categories`."
+                )
+
     def prepare(self, X):
-        """Return numbers of categories; X has no others, see `encode`."""
+        """Return numbers of categories; X has no others, see `check_rows`."""
         codes = np.full(X.shape, -1, dtype=np.intp)
         for k, names in enumerate(self.categories):
             known = ~np.isnan(X[:, k])
@@ -206,6 +240,20 @@ class Categorical(Discrete):
             # A missing one is the last row.
             result = result + logs[rows.codes[:, k]]
         return result
+
+    def linear(self, rows, law, reference):
+        """Return columns and weights, see `Gaussian.linear`."""
+        table = np.concatenate(law["emission_proba"], axis=1)
+        # Zeros have no logarithms.
+        if table.size > _MOST_PRODUCTS or not (table > 0.0).all():
+            return None
+        columns = rows.indicators([len(names) for names in self.categories])
+        return columns, np.ascontiguousarray(np.log(table).T), np.zeros(len(table)), 0.0
+
+    def from_columns(self, size, sums):
+        """Return what `collect` returns, from sums of the columns of `linear`."""
+        cuts = np.cumsum([len(names) for names in self.categories])[:-1]
+        return tuple(np.split(sums, cuts, axis=1))
 
     def collect(self, rows, posterior, law, reference):
         """Return the sums that the M-step needs, one array (s, c) a column."""

@@ -42,10 +42,14 @@ class Gaussian:
     """
 
     names = ("means", "covariances")
+    is_discrete = False
 
     def __init__(self, covariance_type, center, floor=None, prior=None, unit=None):
         self.covariance_type, self.center = covariance_type, center
         self.floor, self.prior, self.unit = floor, prior, unit
+
+    def check_rows(self, X):
+        """Accept all rows."""
 
     def prepare(self, X):
         """Return rows, centred."""
