@@ -304,17 +304,24 @@ def know(log_density, states):
     return log_density
 
 
+def group_log_densities(chain, family, group):
+    """Return log p(x_i | state j) of a group, -inf where states are known others."""
+    log_density = family.log_densities(group.rows, chain.law)
+    return log_density if group.states is None else know(log_density, group.states)
+
+
 def group_sums(chain, family, group, reference, window):
     """Run the E-step for a group of sequences."""
     if window is None and group.states is None:
         fast = linear_sums(chain, family, group, reference)
         if fast is not None:
             return fast
-    log_density = family.log_densities(group.rows, chain.law)
-    if group.states is not None:
-        know(log_density, group.states)
     found = expectation(
-        log_density, group.starts, chain.start, chain.transition, window=window
+        group_log_densities(chain, family, group),
+        group.starts,
+        chain.start,
+        chain.transition,
+        window=window,
     )
     return Sums(
         float(found.rows.sum()),

@@ -2,7 +2,7 @@
 
 The gradient of the log-likelihood is that of EM's surrogate at the same parameters
 (Fisher's identity), so that one E-step gives it exactly; its differences give the
-observed information (Oakes 1999), two E-steps a parameter.
+observed information (Oakes 1999), four E-steps a parameter.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Coordinates:
                 for k, table in enumerate(value):
                     for j in range(len(table)):
                         yield _Law(name, table[j], (k, j))
-            elif name == "covariances" and value.ndim > 1 and self._is_square(value):
+            elif name == "covariances" and self._has_matrices():
                 yield _Matrices(name, value)
             elif name == "df":
                 inside = (value > 1.01 * LEAST_DF) & (value < 0.999 * LARGEST_DF)
@@ -79,7 +79,7 @@ class Coordinates:
                     inside = value * problem.n_rows > _LEAST_COUNT
                 yield _Numbers(name, value, inside, self._sizes(name, value))
 
-    def _is_square(self, value):
+    def _has_matrices(self):
         return self.problem.family.covariance_type in ("full", "tied")
 
     def _sizes(self, name, value):
@@ -226,9 +226,7 @@ def gradient(problem, chain):
     s = len(chain.start)
     by_start, by_pair, by_law = np.zeros(s), np.zeros((s, s)), None
     for group in problem.groups:
-        log_density = problem.family.log_densities(group.rows, chain.law)
-        if group.states is not None:
-            _em.know(log_density, group.states)
+        log_density = _em.group_log_densities(chain, problem.family, group)
         found = _em.expectation(
             log_density, group.starts, chain.start, chain.transition
         )
@@ -248,9 +246,7 @@ def rows_of(problem, chain):
     """Return log p(x_t | x_<t) of all rows."""
     parts = []
     for group in problem.groups:
-        log_density = problem.family.log_densities(group.rows, chain.law)
-        if group.states is not None:
-            _em.know(log_density, group.states)
+        log_density = _em.group_log_densities(chain, problem.family, group)
         parts.append(
             _em.expectation(
                 log_density, group.starts, chain.start, chain.transition, rows_only=True
@@ -259,20 +255,14 @@ def rows_of(problem, chain):
     return np.concatenate(parts)
 
 
-def observed_information(coordinates):
-    """Return minus the second derivatives of the log-likelihood."""
-    p = len(coordinates.point)
-    matrix = np.empty((p, p))
-    for i, size in enumerate(_STEP * coordinates.scale):
-        step = np.zeros(p)
+def observed_information(score, point, scale):
+    """Return minus the derivatives of a gradient, by differences of fourth order."""
+    matrix = np.empty((len(point), len(point)))
+    for i, size in enumerate(_STEP * scale):
+        step = np.zeros(len(point))
         step[i] = size
-        # Differences of fourth order.
-        near = coordinates.score(coordinates.point + step) - coordinates.score(
-            coordinates.point - step
-        )
-        far = coordinates.score(coordinates.point + 2.0 * step) - coordinates.score(
-            coordinates.point - 2.0 * step
-        )
+        near = score(point + step) - score(point - step)
+        far = score(point + 2.0 * step) - score(point - 2.0 * step)
         matrix[i] = -(8.0 * near - far) / (12.0 * size)
     return 0.5 * (matrix + matrix.T)
 
@@ -311,9 +301,9 @@ def standard_errors(problem, chain, kind):
     coordinates = Coordinates(problem, chain)
     if not len(coordinates.point):
         return _unflat(np.full(_size(coordinates.shapes), np.nan), coordinates.shapes)
-    information = observed_information(coordinates)
-    # In units of the parameters, for the inverse's sake.
     scale = coordinates.scale
+    information = observed_information(coordinates.score, coordinates.point, scale)
+    # In units of the parameters, for the inverse's sake.
     scaled = information * np.outer(scale, scale)
     if not np.isfinite(scaled).all():
         return _unflat(np.full(_size(coordinates.shapes), np.nan), coordinates.shapes)
@@ -426,14 +416,7 @@ def symmetric_errors(problem, model):
     point = np.r_[model.mean, model.stay]
     least = min(model.stay, 1.0 - model.stay)
     scale = np.r_[np.full(len(model.mean), rows.sigma), least]
-    matrix = np.empty((len(point), len(point)))
-    for i, size in enumerate(_STEP * scale):
-        step = np.zeros(len(point))
-        step[i] = size
-        near = score(point + step) - score(point - step)
-        far = score(point + 2.0 * step) - score(point - 2.0 * step)
-        matrix[i] = -(8.0 * near - far) / (12.0 * size)
-    matrix = 0.5 * (matrix + matrix.T)
+    matrix = observed_information(score, point, scale)
     variances = np.full(len(point), np.nan)
     free = len(point)
     if abs(2.0 * model.stay - 1.0) >= problem.bound - 1e-12:
