@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbounds.hmm import _em, _starts
+from skbounds.hmm import _columns, _em, _starts
 from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student
 
 # Iterations of each of several starts; how many of them go on, and to which iteration;
@@ -32,7 +32,7 @@ def make_family(hmm, X, bulk, variances):
     unit = _starts.column_variances(X) if hmm.variance_prior else None
     return kind(
         hmm.covariance_type,
-        _starts.filled(bulk).mean(axis=0),
+        _columns.means(_starts.filled(bulk)),
         _starts.variance_floor(hmm.reg_covar, bulk, variances),
         hmm.variance_prior,
         unit,

@@ -361,11 +361,11 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         X = _fit.check_size(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         )
-        nothing = np.arange(0)
-        if np.isnan(X.min(axis=0)).any():
-            nothing = np.flatnonzero(np.isnan(X).all(axis=0))
-        if len(nothing):
-            raise ValueError(f"X has columns without any value: {nothing.tolist()}.")
+        nothing = []
+        if np.isnan(X.sum()):
+            nothing = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
+        if nothing:
+            raise ValueError(f"X has columns without any value: {nothing}.")
         found = find_sequences(len(X), sequence_id, lengths)
         # In one memory order, for the same bits.
         X, starts = np.ascontiguousarray(found.arrange(X)), found.starts

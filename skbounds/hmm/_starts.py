@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
-from skbounds.hmm import _em, _transitions
+from skbounds.hmm import _columns, _em, _transitions
 from skbounds.hmm._emissions import compress
 from skbounds.hmm._mixing import stationary_law
 
@@ -46,7 +46,7 @@ def law(name, given, shape):
 
 def column_variances(X):
     """Return the variances of the columns' observed entries; 0 where there are none."""
-    variances = X.var(axis=0)
+    variances = _columns.variances(X)
     if not np.isnan(variances).any():
         return variances
     with warnings.catch_warnings():
@@ -84,7 +84,8 @@ def auto_floor(X, variances):
 
 def _may_be_constant(X, variances):
     """Return whether variances may be nothing but rounding errors."""
-    largest = np.maximum(X.max(axis=0) ** 2, X.min(axis=0) ** 2)
+    top = _columns.reduce_columns(np.maximum, X)
+    largest = np.maximum(top**2, _columns.reduce_columns(np.minimum, X) ** 2)
     if np.isnan(largest).any():
         largest = np.square(np.nan_to_num(X)).max(axis=0)
     return bool((variances <= 1e-20 * largest).any())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbounds.hmm._columns import reduce_columns
+
 # Squares of centred rows in units of the variances, up to which products of matrices
 # lose no more than a few digits.
 LARGE = 1e7
@@ -43,7 +45,7 @@ class Rows:
         if self.observed is not None:
             self.n_observed = self.observed.sum(axis=1, keepdims=True)
         np.multiply(self.values, self.values, out=self.squares)
-        self.largest = self.squares.max(axis=0)
+        self.largest = reduce_columns(np.maximum, self.both)[d:]
         self._patterns = None
 
     def __len__(self):
