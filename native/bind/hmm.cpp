@@ -195,7 +195,7 @@ double linear_step(Array2<const double> columns, Array1<const index> starts,
     const auto out_size = view(size);
     const auto out_pairs = view(pairs);
     const auto out_sums = view(sums);
-    const Scratch scratch(pieces(2, n * s) + pieces(1, n) + pieces(1, s * (m + 1)) +
+    const Scratch scratch(pieces(2, n * s) + pieces(2, n + 1) + pieces(1, s * (m + 1)) +
                           pieces(2, s));
     return run([&](Pulse &pulse) {
         return level->hmm->linear_step(x, at, law, A, w, c, out_first, out_size, out_pairs,

@@ -9,6 +9,8 @@ namespace {
 
 // Rows whose sums are added to the others' at once, so that rounding errors do not pile up.
 constexpr index CHUNK = 512;
+// Rows of a block, at most, unless a sequence is longer.
+constexpr index BLOCK = 2048;
 
 // density(i, k) = exp(constant_k + sum_m columns(i, m) weights(m, k) - the row's largest);
 // returns the sum of the largest.
@@ -58,11 +60,12 @@ double sum_of_logs(Vec<const double> values) {
     return total;
 }
 
-double linear_step(Mat<const double> columns, Vec<const index> starts,
-                   Vec<const double> start, Mat<const double> transition,
-                   Mat<const double> weights, Vec<const double> constant,
-                   Vec<double> first, Vec<double> size, Mat<double> pairs,
-                   Mat<double> sums, Memory memory, Pulse &pulse) {
+// One block of sequences; adds the pairs over their transition probabilities.
+double linear_block(Mat<const double> columns, Vec<const index> starts,
+                    Vec<const double> start, Mat<const double> transition,
+                    Mat<const double> weights, Vec<const double> constant,
+                    Vec<double> first, Vec<double> size, Mat<double> pairs,
+                    Mat<double> sums, Memory memory, Pulse &pulse) {
     const index n = columns.rows, m = columns.cols, s = constant.size;
     const Mat<double> density{take<double>(memory, n * s), n, s};
     const Mat<double> filtered{take<double>(memory, n * s), n, s};
@@ -96,6 +99,31 @@ double linear_step(Mat<const double> columns, Vec<const index> starts,
             for (index l = 0; l < m; ++l) sums(k, l) += part[k * (m + 1) + l];
             size[k] += part[k * (m + 1) + m];
         }
+    }
+    return value;
+}
+
+// In blocks of whole sequences, which stay in the cache from one loop to the next.
+double linear_step(Mat<const double> columns, Vec<const index> starts,
+                   Vec<const double> start, Mat<const double> transition,
+                   Mat<const double> weights, Vec<const double> constant,
+                   Vec<double> first, Vec<double> size, Mat<double> pairs,
+                   Mat<double> sums, Memory memory, Pulse &pulse) {
+    const index n_sequences = starts.size - 1, m = columns.cols, s = constant.size;
+    index *own = take<index>(memory, starts.size);
+    double value = 0.0;
+    for (index q = 0; q < n_sequences;) {
+        const index base = starts[q];
+        index count = 0;
+        own[0] = 0;
+        while (q < n_sequences && (count == 0 || starts[q + 1] - base <= BLOCK)) {
+            own[++count] = starts[q + 1] - base;
+            ++q;
+        }
+        const Mat<const double> rows{columns.data + base * m, own[count], m};
+        value += linear_block(rows, {own, count + 1}, start, transition, weights, constant,
+                              first, size, pairs, sums, memory, pulse);
+        if (value == -INFINITE) return value;
     }
     for (index j = 0; j < s; ++j)
         for (index k = 0; k < s; ++k) pairs(j, k) *= transition(j, k);

@@ -21,7 +21,7 @@ _IMPOSSIBLE = 1e-100
 # A density that is not 0, but may be missed.
 _LEAST_DENSITY = 1e-305
 # Rows of a group of sequences, at least: the unit of parallel work, and of sums.
-_GROUP_ROWS = 8192
+_GROUP_ROWS = 32768
 # Gain of log-likelihood that may be left, in nats: a tenth of a standard error.
 ENOUGH = 0.005
 # Gains that are looked at for that: larger ones may slow down for a while only.

@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hmm.toy import unfinished
 from skbounds.hmm import BaumWelchHMM
-from skbounds.hmm._em import make_groups
-from skbounds.hmm._emissions import Gaussian
+from skbounds.hmm._em import Chain, Group, expectation, linear_sums, make_groups
+from skbounds.hmm._emissions import Categorical, Gaussian, Poisson
 
 
-def many_sequences(emission, n_sequences=60, length=500):
+def many_sequences(emission, n_sequences=200, length=500):
     """Enough rows for several groups, with sequences of unequal lengths."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(length // 2, length, size=n_sequences)
@@ -52,7 +52,7 @@ def test_threads(emission):
 
 def test_threads_with_missing_entries_and_windows():
     """Paths that are not the fast one."""
-    X, lengths = many_sequences("gaussian", 40, 500)
+    X, lengths = many_sequences("gaussian", 150, 500)
     X[::7, 0] = np.nan
     for options in ({}, {"covariance_type": "full"}, {"window": 9}):
         alone = fitted(X, lengths, **options)
@@ -68,7 +68,9 @@ def test_backends(backend):
         assert_same_model(fitted(X, lengths, n_init=2), alone)
 
 
-@pytest.mark.parametrize("sizes", [[3], [20_000], [8000, 192, 1, 9000, 5], [1] * 9000])
+@pytest.mark.parametrize(
+    "sizes", [[3], [50_000], [30_000, 2768, 1, 40_000, 5], [1] * 40_000]
+)
 def test_groups(sizes):
     """Whole sequences in their order, and none is lost."""
     starts = np.r_[0, np.cumsum(sizes)]
@@ -81,7 +83,41 @@ def test_groups(sizes):
         assert group.starts[0] == 0 and group.starts[-1] == len(group.rows)
         found.extend(np.diff(group.starts))
     assert_array_equal(found, sizes)
-    assert all(len(g.rows) >= 8192 for g in groups[:-1])
+    assert all(len(g.rows) >= 32_768 for g in groups[:-1])
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "poisson", "categorical"])
+@pytest.mark.parametrize("lengths", [[5000], [700] * 9, [3000, 1, 2047, 2, 40, 2100]])
+def test_native_step_in_blocks(emission, lengths):
+    """Nothing but sums leaves it: those of densities, sweeps and products in turn."""
+    rng = np.random.default_rng(0)
+    n, starts = sum(lengths), np.r_[0, np.cumsum(lengths)]
+    if emission == "gaussian":
+        X, family = rng.normal(size=(n, 3)), Gaussian("diag", np.full(3, 0.1))
+        law = {
+            "means": rng.normal(size=(2, 3)),
+            "covariances": rng.gamma(2.0, size=(2, 3)),
+        }
+    elif emission == "poisson":
+        X, family = rng.poisson(3.0, size=(n, 3)).astype(float), Poisson()
+        law = {"means": rng.gamma(4.0, size=(2, 3))}
+    else:
+        family = Categorical([np.arange(4.0), np.arange(2.0)])
+        X = np.c_[rng.integers(4, size=n), rng.integers(2, size=n)].astype(float)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        law = {"emission_proba": [rng.dirichlet(np.ones(k), size=2) for k in (4, 2)]}
+    chain = Chain(np.array([0.3, 0.7]), np.array([[0.8, 0.2], [0.1, 0.9]]), law)
+    group = Group(family.prepare(X), starts, None)
+    found = linear_sums(chain, family, group, None)
+    log_density = family.log_densities(group.rows, law)
+    whole = expectation(log_density, starts, chain.start, chain.transition)
+    assert_allclose(found.log_likelihood, whole.rows.sum(), rtol=1e-12)
+    assert_allclose(found.first, whole.posterior[starts[:-1]].sum(axis=0), rtol=1e-11)
+    assert_allclose(found.weight, whole.posterior.sum(axis=0), rtol=1e-11)
+    assert_allclose(found.pairs, whole.pairs, rtol=1e-11)
+    expected = family.collect(group.rows, whole.posterior, law, None)
+    for mine, theirs in zip(found.outputs, expected, strict=True):
+        assert_allclose(mine, theirs, rtol=1e-10, atol=1e-9)
 
 
 def test_groups_change_nothing_but_rounding():
