@@ -593,9 +593,11 @@ def summarize(fits, memory, discrete, jobs):
     return "\n".join(lines)
 
 
-def describe_losses(fits, predictions, pairs):
+def describe_losses(fits, predictions, pairs, discrete):
     """Return the comparisons in which something else is faster."""
     timed = {f"fit, {case.name}": times for case, (times, _) in fits.items()}
+    for (emission, case), (times, _) in discrete.items():
+        timed[f"fit, {emission}, {case.n_sequences} x {case.length}"] = times
     for case, tasks in predictions.items():
         timed |= {f"{task}, {case.name}": times for task, times in tasks.items()}
     lost = []
@@ -680,7 +682,7 @@ def main():
         f"{describe_pairs(pairs)}\n\n"
         f"### Memory\n\nGrowth of the peak over X.\n\n"
         f"{describe_memory(memory, n_memory)}\n\n"
-        f"### Lost\n\n{describe_losses(fits, predictions, pairs)}"
+        f"### Lost\n\n{describe_losses(fits, predictions, pairs, discrete)}"
     )
     publish("hmm-speed", text, quick=options.quick or GaussianHMM is None)
 

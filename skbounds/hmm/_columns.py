@@ -6,6 +6,8 @@ a few columns as with many rows side by side, as here.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 # Numbers that are reduced at once.
@@ -46,3 +48,25 @@ def variances(X):
         squares = np.einsum("ij,ij->j", gaps, gaps)
         total = total + squares.reshape(-1, X.shape[1]).sum(axis=0)
     return total / len(X)
+
+
+def deviations(X):
+    """Return the standard deviations of the columns, 1 for constant ones."""
+    found = np.sqrt(variances(X))
+    return np.where(found > 0.0, found, 1.0)
+
+
+def standard(X):
+    """Return columns about their means, in units of their deviations."""
+    return (X - means(X)) / deviations(X)
+
+
+def filled(X):
+    """Return rows with missing entries at the columns' means."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        center = np.nan_to_num(np.nanmean(X, axis=0))
+    return np.where(missing, center, X)

@@ -32,7 +32,7 @@ def make_family(hmm, X, bulk, variances):
     unit = _starts.column_variances(X) if hmm.variance_prior else None
     return kind(
         hmm.covariance_type,
-        _columns.means(_starts.filled(bulk)),
+        _columns.means(_columns.filled(bulk)),
         _starts.variance_floor(hmm.reg_covar, bulk, variances),
         hmm.variance_prior,
         unit,

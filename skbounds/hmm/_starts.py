@@ -189,17 +189,6 @@ def given_tables(hmm, categories):
     return tables
 
 
-def filled(X):
-    """Return rows with missing entries at the columns' means."""
-    missing = np.isnan(X)
-    if not missing.any():
-        return X
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        center = np.nan_to_num(np.nanmean(X, axis=0))
-    return np.where(missing, center, X)
-
-
 def clusters(X, s, rng):
     """Return the centres of k-means, in lexicographic order."""
     search = KMeans(s, n_init=1, random_state=rng.randint(2**31 - 1))
@@ -215,8 +204,7 @@ def starting_points(init, X, s, rng):
     if init == "random":
         return apart(X[rng.permutation(len(X))[:s]].copy(), X, rng)
     # In units of the columns.
-    scale = X.std(axis=0)
-    scale = np.where(scale > 0.0, scale, 1.0)
+    scale = _columns.deviations(X)
     return apart(clusters(X / scale, s, rng) * scale, X, rng)
 
 
@@ -235,7 +223,7 @@ def symmetric_mean(hmm, X, rng, k):
     d = X.shape[1]
     if hmm.means_init is None:
         init = "random" if k % 2 else hmm.init
-        first, second = starting_points(init, filled(X), 2, rng)
+        first, second = starting_points(init, _columns.filled(X), 2, rng)
         return 0.5 * (second - first)
     found = np.array(hmm.means_init, dtype=np.float64)
     if found.shape == (2, d):
@@ -255,22 +243,6 @@ def symmetric_mean(hmm, X, rng, k):
 
 
 # ------------------------------------------------------------------- guesses of regimes
-
-
-def features(family, X):
-    """Return columns to look for clusters in: of like scales, nothing missing."""
-    if hasattr(family, "categories"):
-        rows = family.prepare(X)
-        columns = [
-            rows.codes[:, [k]] == np.arange(len(names))
-            for k, names in enumerate(family.categories)
-        ]
-        return np.concatenate(columns, axis=1).astype(np.float64)
-    full = filled(X)
-    if not hasattr(family, "center"):
-        full = np.sqrt(full)
-    scale = full.std(axis=0)
-    return (full - full.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
 
 
 def smoothed(values, starts, reach):
@@ -458,7 +430,7 @@ class Guesses:
         known = self.states is not None and (self.states >= 0).any()
         if known:
             labels, found = self._with_known(labels), None
-        if found is not None and not hasattr(self.family, "categories"):
+        if found is not None:
             return start, transition, self._whole({"means": found, **self.given})
         outputs = self._fit(self._memberships(labels))
         if k == 0 and "covariances" in outputs and not self.numbered:
@@ -503,27 +475,25 @@ class Guesses:
         s = self.hmm.n_components
         before = self._whole({})
         if "means" in before:
-            center = filled(self.X).mean(axis=0)
+            center = _columns.filled(self.X).mean(axis=0)
             before["means"] = np.repeat(center[None], s, axis=0)
         reference = self.family.reference(before)
         sums = self.family.collect(self.rows, posterior, before, reference)
         found = self.family.maximise(sums, before, reference)
         if "means" in found and len(np.unique(found["means"], axis=0)) < s:
-            found["means"] = apart(found["means"], filled(self.X), self.rng)
+            found["means"] = apart(found["means"], _columns.filled(self.X), self.rng)
         return found
 
     def _labels(self, k):
         """Return clusters of the rows, and their means where EM starts from these."""
         hmm, s = self.hmm, self.hmm.n_components
-        gaussian = hasattr(self.family, "center")
-        if gaussian and (k == 0 or k % 4 == 3):
-            X = filled(self.X)
+        if not self.family.is_discrete and (k == 0 or k % 4 == 3):
+            X = _columns.filled(self.X)
             init = "random" if k else hmm.init
             means = starting_points(init, X, s, self.rng)
-            scale = X.std(axis=0)
-            scale = np.where(scale > 0.0, scale, 1.0)
+            scale = _columns.deviations(X)
             return nearest(X / scale, means / scale), means
-        columns = features(self.family, self.X)
+        columns = self.family.features(self.X)
         if k == 0 and hmm.init == "random":
             picks = self.rng.permutation(len(columns))[:s]
             return nearest(columns, columns[picks]), None

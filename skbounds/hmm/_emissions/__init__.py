@@ -3,6 +3,7 @@
 Each kind has a class whose objects have the settings (and nothing of the data), with
 
 - ``check_rows(X)``, which refuses rows that no law of the kind can have;
+- ``features(X)``: columns that starts look for clusters in;
 - ``prepare(X)``: rows as the other methods take them, made once;
 - ``log_densities(rows, law)``: an array (n, s);
 - ``collect(rows, posterior, law, reference)``: sums over rows, a tuple of arrays;

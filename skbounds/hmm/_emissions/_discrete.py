@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import gammaln, pdtr
 from scipy.stats import poisson
 
+from skbounds.hmm._columns import filled, standard
 from skbounds.hmm._emissions._scatter import LEAST_WEIGHT
 
 # Rates and probabilities whose logarithms are finite.
@@ -83,6 +84,10 @@ class Poisson(Discrete):
                 "emission='poisson' is for counts, integers from 0 on; X has "
                 f"{bad[0]:g}."
             )
+
+    def features(self, X):
+        """Return columns to look for clusters in, see `Gaussian.features`."""
+        return standard(np.sqrt(filled(X)))
 
     def prepare(self, X):
         """Return counts."""
@@ -221,6 +226,13 @@ class Categorical(Discrete):
                     f"{unknown[:5].tolist()}; give all of them as `categories`."
                 )
 
+    def features(self, X):
+        """Return columns to look for clusters in, see `Gaussian.features`."""
+        return self.prepare(X).indicators(self._sizes())
+
+    def _sizes(self):
+        return [len(names) for names in self.categories]
+
     def prepare(self, X):
         """Return numbers of categories; X has no others, see `check_rows`."""
         codes = np.full(X.shape, -1, dtype=np.intp)
@@ -247,12 +259,12 @@ class Categorical(Discrete):
         # Zeros have no logarithms.
         if table.size > _MOST_PRODUCTS or not (table > 0.0).all():
             return None
-        columns = rows.indicators([len(names) for names in self.categories])
+        columns = rows.indicators(self._sizes())
         return columns, np.ascontiguousarray(np.log(table).T), np.zeros(len(table)), 0.0
 
     def from_columns(self, size, sums):
         """Return what `collect` returns, from sums of the columns of `linear`."""
-        cuts = np.cumsum([len(names) for names in self.categories])[:-1]
+        cuts = np.cumsum(self._sizes())[:-1]
         return tuple(np.split(sums, cuts, axis=1))
 
     def collect(self, rows, posterior, law, reference):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from skbounds.hmm._columns import filled, standard
 from skbounds.hmm._emissions._scatter import (
     DIAGONAL,
     LARGE,
@@ -50,6 +51,10 @@ class Gaussian:
 
     def check_rows(self, X):
         """Accept all rows."""
+
+    def features(self, X):
+        """Return columns to look for clusters in: of like scales, nothing missing."""
+        return standard(filled(X))
 
     def prepare(self, X):
         """Return rows, centred."""
