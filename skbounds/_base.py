@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils.validation import validate_data
 
 from skbounds import __version__
 
@@ -43,6 +45,11 @@ class SkboundsEstimator(Versioned, BaseEstimator):
 
     _lazy_attributes: tuple[str, ...] = ()
 
+    @classmethod
+    def _get_param_names(cls):
+        # scikit-learn looks them up in the signature again at every fit and clone.
+        return list(_names_in_signature(cls))
+
     def __dir__(self):
         # As in scikit-learn (1.9): conditional methods count only if available.
         return [
@@ -63,9 +70,29 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
 
 
 @cache
-def _parameter_names(cls: type) -> tuple[str, ...]:
-    """Return what ``get_params`` looks up in the signature at every call."""
-    return tuple(cls._get_param_names())
+def _names_in_signature(cls: type) -> tuple[str, ...]:
+    return tuple(super(SkboundsEstimator, cls)._get_param_names())
+
+
+def validate_floats(estimator, X, *, reset: bool) -> np.ndarray:
+    """Return rows in double precision, as ``validate_data`` does with nan allowed.
+
+    A plain array of finite numbers passes without its looks for all other kinds of
+    tables, which take as long as the predictions themselves for a few hundred rows.
+    """
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.size > 0
+    if plain and X.dtype.kind in "fiu" and not hasattr(estimator, "feature_names_in_"):
+        rows = X.astype(np.float64, copy=False)
+        # Overflowing sums are for the long way as well.
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(rows.sum())
+        if finite and reset:
+            estimator.n_features_in_ = X.shape[1]
+        if finite and X.shape[1] == estimator.n_features_in_:
+            return rows
+    return validate_data(
+        estimator, X, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan"
+    )
 
 
 def fit_from_scratch(fit: Callable) -> Callable:
@@ -86,7 +113,7 @@ def fit_from_scratch(fit: Callable) -> Callable:
         try:
             result = fit(self, *args, **kwargs)
             self._params_ = {
-                name: getattr(self, name) for name in _parameter_names(type(self))
+                name: getattr(self, name) for name in self._get_param_names()
             }
             return result
         except BaseException:

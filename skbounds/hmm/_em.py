@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -494,11 +495,11 @@ class GeneralModel:
         """Return how far transitions and outputs are from others."""
         gaps = self.family.distance(new.law, old.law, self.options.unit)
         turns = (new.transition - old.transition).ravel()
-        return float(np.sqrt(gaps @ gaps + turns @ turns))
+        return math.sqrt(gaps.dot(gaps) + turns.dot(turns))
 
     def lost(self, found):
         """Return whether a state has no rows left."""
-        return bool((found[0].weight <= 1e-290).any())
+        return bool(found[0].weight.min() <= 1e-290)
 
 
 @dataclass

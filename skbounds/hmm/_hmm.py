@@ -9,9 +9,14 @@ from joblib import effective_n_jobs
 from sklearn.base import DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
+from skbounds._base import (
+    SkboundsEstimator,
+    fit_from_scratch,
+    validate_floats,
+    warn_user,
+)
 from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.hmm import _em, _errors, _fit, _forecast, _mixing, _starts, _symmetric
@@ -358,9 +363,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self : object
             Fitted estimator.
         """
-        X = _fit.check_size(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
+        X = _fit.check_size(validate_floats(self, X, reset=True))
         nothing = []
         if np.isnan(X.sum()):
             nothing = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
@@ -653,11 +656,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     def _arrange(self, X, sequence_id, lengths):
         """Return rows, checked and sequence after sequence, and their `Sequences`."""
         check_is_fitted(self)
-        X = _fit.check_size(
-            validate_data(
-                self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
-            )
-        )
+        X = _fit.check_size(validate_floats(self, X, reset=False))
         self._family().check_rows(X)
         found = find_sequences(len(X), sequence_id, lengths)
         return found.arrange(X), found

@@ -141,13 +141,17 @@ def given_means(hmm, d):
         raise ValueError(
             f"means_init are rates, which are not negative; got {found.tolist()}."
         )
-    same = len(np.unique(found, axis=0)) < s
-    if same and hmm.covariances_init is None:
+    if not _all_differ(found) and hmm.covariances_init is None:
         raise ValueError(
             "means_init has states with the same mean, which EM cannot tell "
             f"apart: {found.tolist()}."
         )
     return found
+
+
+def _all_differ(rows):
+    """Return whether no two rows are the same; there are few."""
+    return len({tuple(row) for row in rows.tolist()}) == len(rows)
 
 
 def given_df(hmm):
@@ -181,7 +185,7 @@ def given_tables(hmm, categories):
         law("emission_proba_init", table, (s, len(names)))
         for table, names in zip(given, categories, strict=True)
     ]
-    if len(np.unique(np.concatenate(tables, axis=1), axis=0)) < s:
+    if not _all_differ(np.concatenate(tables, axis=1)):
         raise ValueError(
             "emission_proba_init has states with the same law, which EM cannot tell "
             "apart."
@@ -211,7 +215,7 @@ def starting_points(init, X, s, rng):
 def apart(means, X, rng):
     """Move means that coincide: EM cannot tell such states apart."""
     for _ in range(10):
-        if len(np.unique(means, axis=0)) == len(means):
+        if _all_differ(means):
             return means
         scale = np.maximum(X.std(axis=0), 1e-8 * np.maximum(np.abs(means).max(), 1.0))
         means = means + 1e-3 * scale * rng.standard_normal(means.shape)

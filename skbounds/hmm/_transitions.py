@@ -15,6 +15,8 @@ _UNVISITED = 1e-300
 def free_step(pairs, before):
     """Return rows proportional to the pairs; rows without any stay as they were."""
     total = pairs.sum(axis=1, keepdims=True)
+    if total.min() > _UNVISITED:
+        return pairs / total
     visited = total > _UNVISITED
     return np.where(visited, pairs / np.where(visited, total, 1.0), before)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 from scipy.special import gammaln, pdtr
 from scipy.stats import poisson
@@ -219,11 +221,14 @@ class Categorical(Discrete):
     def check_rows(self, X):
         """Refuse categories that are not known."""
         for k, names in enumerate(self.categories):
-            unknown = np.setdiff1d(X[~np.isnan(X[:, k]), k], names)
+            values = X[:, k]
+            codes = np.minimum(np.searchsorted(names, values), len(names) - 1)
+            unknown = values[(names[codes] != values) & ~np.isnan(values)]
             if len(unknown):
                 raise ValueError(
                     f"column {k} of X has categories that are unknown: "
-                    f"{unknown[:5].tolist()}; give all of them as `categories`."
+                    f"{np.unique(unknown)[:5].tolist()}; give all of them as "
+                    "`categories`."
                 )
 
     def features(self, X):
@@ -264,8 +269,8 @@ class Categorical(Discrete):
 
     def from_columns(self, size, sums):
         """Return what `collect` returns, from sums of the columns of `linear`."""
-        cuts = np.cumsum(self._sizes())[:-1]
-        return tuple(np.split(sums, cuts, axis=1))
+        ends = accumulate(self._sizes(), initial=0)
+        return tuple(sums[:, low:high] for low, high in pairwise(ends))
 
     def collect(self, rows, posterior, law, reference):
         """Return the sums that the M-step needs, one array (s, c) a column."""
@@ -290,7 +295,8 @@ class Categorical(Discrete):
     def distance(self, law, other, unit):
         """Return differences of the probabilities."""
         pairs = zip(law["emission_proba"], other["emission_proba"], strict=True)
-        return np.concatenate([(new - old).ravel() for new, old in pairs])
+        gaps = [(new - old).ravel() for new, old in pairs]
+        return gaps[0] if len(gaps) == 1 else np.concatenate(gaps)
 
     def order(self, law):
         """Return states in lexicographic order of their mean numbers of categories."""
