@@ -1,4 +1,7 @@
-"""``python -m skbounds``: the tour, on data shipped with scikit-learn or on a CSV."""
+"""``python -m skbounds``: the tour, on data shipped with scikit-learn or on a CSV.
+
+``python -m skbounds stream`` learns a file row by row, see `skbounds._stream_command`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="python -m skbounds",
         description=(
             "Run each estimator beside the standard alternative, with its guarantee; "
-            "pictures go to ./skbounds-tour/."
+            "pictures go to ./skbounds-tour/. The command 'stream' (--help after it) "
+            "learns a file of any size row by row."
         ),
     )
     parser.add_argument("--data", metavar="FILE.csv", help="your own table")
@@ -167,7 +171,12 @@ def _plain(value):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the tour; return the exit status."""
+    """Run the tour, or the command that comes first; return the exit status."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["stream"]:
+        from skbounds import _stream_command
+
+        return _stream_command.main(arguments[1:])
     options = build_parser().parse_args(arguments)
     try:
         if (options.data is None) != (options.target is None):

@@ -547,7 +547,9 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
             }
         return found
 
-    def _estimates_unfitted(self, estimator, rows, losses, fit_params, *, in_search):
+    def _estimates_unfitted(
+        self, estimator, rows, losses, fit_params, *, in_search, n_jobs=None
+    ):
         """Return a `BolsteredEstimate` per loss, with no more fits than it takes.
 
         Parameters
@@ -561,7 +563,7 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         """
         if self.method == "auto":
             return estimate_by_parts(
-                estimator, rows, losses, self._part_options(), fit_params,
+                estimator, rows, losses, self._part_options(n_jobs=n_jobs), fit_params,
                 in_search=in_search,
             )  # fmt: skip
         params = rows.fit_params(fit_params)(np.arange(rows.table.n_rows))
@@ -572,7 +574,7 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         question = Question(fitted, rows.table, rows.targets, rows.weight, losses)
         return estimate_by_one_fit(self, question, rows, self._seed())
 
-    def _part_options(self, keep_predictions=False):
+    def _part_options(self, keep_predictions=False, n_jobs=None):
         return PartOptions(
             n_folds="auto" if self.n_folds == 2 else self.n_folds,
             n_repeats=self.n_repeats,
@@ -580,6 +582,7 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
             standardize=self.standardize,
             random_state=self._seed(),
             keep_predictions=keep_predictions,
+            n_jobs=n_jobs,
         )
 
     def _remember(self, X, y, sample_weight, classification, groups=None):

@@ -223,7 +223,7 @@ class _AnyEstimator:
 
 
 def bolstered_val_score(
-    estimator, X, y, *, groups=None, scoring=None, params=None, **options
+    estimator, X, y, *, groups=None, scoring=None, params=None, n_jobs=None, **options
 ):
     """Estimate an estimator's score on new rows; replaces ``cross_val_score``.
 
@@ -256,6 +256,11 @@ def bolstered_val_score(
     params : dict, default=None
         Parameters for the estimator's ``fit``; those with an entry per row are cut to
         the rows of a fit.
+    n_jobs : int, default=None
+        Fits at a time, by joblib: processes of this machine, or what
+        ``joblib.parallel_config`` names. The result does not depend on it.
+
+        .. versionadded:: 0.2
     **options
         Parameters of `BolsteredScorer`.
 
@@ -286,7 +291,7 @@ def bolstered_val_score(
         "bolstered_val_score", plan.scorer, estimator, X, y, groups, params
     )
     found = plan.scorer._estimates_unfitted(
-        estimator, rows, losses, fit_params, in_search=False
+        estimator, rows, losses, fit_params, in_search=False, n_jobs=n_jobs
     )
     scores = plan.scores(found, estimator, rows.targets)
     if plan.several:
@@ -296,8 +301,9 @@ def bolstered_val_score(
 
 
 def compare_bolstered(
-    estimator_a, estimator_b, X, y, *, groups=None, scoring=None, params=None, **options
-):
+    estimator_a, estimator_b, X, y, *, groups=None, scoring=None, params=None,
+    n_jobs=None, **options,
+):  # fmt: skip
     """Compare the errors of two estimators on new rows.
 
     Both are fitted on the same parts of the rows, and what counts are the differences
@@ -321,6 +327,11 @@ def compare_bolstered(
         One of those that are means of losses, see `bolstered_val_score`.
     params : dict, default=None
         Parameters for the ``fit`` of both.
+    n_jobs : int, default=None
+        Fits at a time, by joblib: processes of this machine, or what
+        ``joblib.parallel_config`` names. The result does not depend on it.
+
+        .. versionadded:: 0.2
     **options
         Parameters of `BolsteredScorer`; ``method`` must be "auto".
 
@@ -386,8 +397,9 @@ def compare_bolstered(
             f"compare_bolstered compares means of losses, which {loss.name!r} is not."
         )
     both = estimate_pair(
-        (estimator_a, estimator_b), rows, loss, plan.scorer._part_options(), fit_params
-    )
+        (estimator_a, estimator_b), rows, loss,
+        plan.scorer._part_options(n_jobs=n_jobs), fit_params,
+    )  # fmt: skip
     return compare_estimates(*both)
 
 

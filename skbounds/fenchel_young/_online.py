@@ -30,6 +30,7 @@ from skbounds.fenchel_young._arrays import (
     check_row_weights,
     csr_arrays,
 )
+from skbounds.fenchel_young._batches import PlaysBatches
 from skbounds.fenchel_young._growth import (
     are_dicts,
     code_dict,
@@ -47,6 +48,7 @@ _UNIFORMS = 2**20
 
 
 class FenchelYoungOnline(
+    PlaysBatches,
     StreamState,
     RowByRow,
     RegretAccounts,

@@ -25,6 +25,7 @@ from skbounds.fenchel_young._arrays import (
     check_magnitude,
     check_row_weights,
 )
+from skbounds.fenchel_young._batches import PlaysBatches
 from skbounds.fenchel_young._losses import (
     LOGISTIC_CURVATURE,
     LOGISTIC_RATIO,
@@ -72,7 +73,7 @@ class StructuredLoss:
         return 2.0 * ratio if 1.0 - 1e-9 <= ratio < inf else 1.0
 
 
-class FenchelYoungOnlineStructured(RegretAccounts, SkboundsEstimator):
+class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimator):
     r"""Online learning of structured outputs, given by a linear maximisation oracle.
 
     Rows are one stream. Each is played at random by a decoding of the regularised

@@ -54,7 +54,7 @@ class Kernel:
         """Return the kernel matrix of two sets of rows."""
         if callable(self.kernel):
             return pairwise_kernels(
-                X, Y, metric=self.kernel, **(self.kernel_params or {})
+                X, Y, metric=self.kernel, n_jobs=1, **(self.kernel_params or {})
             )
         if self.kernel == "rbf":
             fixed = CentredRows(self.prepare(Y))
@@ -74,7 +74,7 @@ class Kernel:
             return result
         return pairwise_kernels(
             X, Y, metric=self.kernel, filter_params=True,
-            gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+            gamma=self.gamma, degree=self.degree, coef0=self.coef0, n_jobs=1,
         )  # fmt: skip
 
     def diagonal(self, X):

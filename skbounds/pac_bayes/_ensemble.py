@@ -101,7 +101,8 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
     tail : {'exact', 'randomized'}, default='exact'
         The limit of the vote with ``posterior="prior"``, see `PACBayesSVMEnsemble`.
     n_jobs : int, default=None
-        Number of jobs over members and folds.
+        Number of jobs over members and folds, by joblib: processes of this machine, or
+        what ``joblib.parallel_config`` names.
     random_state : int, RandomState instance or None, default=None
         Source of the split and the folds. Members without a random state of their own
         get one drawn from it.

@@ -71,8 +71,9 @@ class Kernel:
                     f"{(A.shape[0], B.shape[0])} for these rows; got {K.shape}."
                 )
             return K
+        # Blocks of several threads would have other last digits.
         return pairwise_kernels(
-            A, B, metric=self.name, filter_params=True, **self.params
+            A, B, metric=self.name, filter_params=True, n_jobs=1, **self.params
         )
 
 

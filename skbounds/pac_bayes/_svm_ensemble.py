@@ -129,7 +129,8 @@ class PACBayesSVMEnsemble(CertifiedVote):
         Memory for kernel rows, in MB. If the matrix of the training rows does not fit,
         rows are computed when they are needed.
     n_jobs : int, default=None
-        Number of threads over inner folds.
+        Number of threads over inner folds, which share the kernel matrix: always on
+        this machine. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Source of the split, the folds and the orders.
     verbose : int, default=0

@@ -284,9 +284,10 @@ def cross_validate_path(
         For each C that was reached the scores of all rows, fold after fold.
     """
     errors, scores = np.full(len(Cs), np.inf), []
-    # Loading missing rows changes the pool under the feet of other threads.
+    # Loading missing rows changes the pool under the feet of other threads. Folds keep
+    # their solutions from one C to the next, and share the pool: in one process.
     serial = effective_n_jobs(n_jobs) == 1 or not _pool_is_complete(folds[0])
-    parallel = None if serial else Parallel(n_jobs=n_jobs, prefer="threads")
+    parallel = None if serial else Parallel(n_jobs=n_jobs, require="sharedmem")
     for i, C in enumerate(Cs):
         jobs = [(fold, truth, C) for fold, truth in zip(folds, truths, strict=True)]
         if parallel is None:

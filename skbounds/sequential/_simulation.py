@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.parallel import Parallel, delayed
 
 from skbounds._core import sequential as _core
 from skbounds.sequential._best_arm import BestArmTest
@@ -12,10 +14,13 @@ from skbounds.sequential._engines import EvidenceEngine, excess
 from skbounds.sequential._functions import as_floats, check_sigma, draw_seeds
 from skbounds.sequential._settings import ONE_BY_ONE, check_settings
 
+# Parts of the runs for each process, which end at different times.
+_PARTS = 4
+
 
 def simulate_best_arm_tests(
     means, *, delta=0.05, epsilon=0.0, sigma=1.0, max_pulls, evidence="eprocess",
-    sampler=None, until=None, rewards="normal", random_state=None,
+    sampler=None, until=None, rewards="normal", n_jobs=None, random_state=None,
 ):  # fmt: skip
     """Run many tests on simulated rewards.
 
@@ -46,6 +51,11 @@ def simulate_best_arm_tests(
         "lift", otherwise "certified".
     rewards : {"normal", "bernoulli"}, default="normal"
         Law of the rewards.
+    n_jobs : int, default=None
+        Processes that share the runs, by joblib. Each run has its own seed: results do
+        not depend on it.
+
+        .. versionadded:: 0.2
     random_state : int, RandomState, Generator or None, default=None
         Seed of the rewards.
 
@@ -108,28 +118,48 @@ def simulate_best_arm_tests(
     if not ((delta > 0.0) & (delta < 1.0)).all():
         raise ValueError("delta must be in (0, 1).")
     seeds = draw_seeds(random_state, n_runs)
-    results = {
-        "certified": np.empty(n_runs, dtype=np.int64),
-        "best": np.empty(n_runs, dtype=np.int64),
-        "n_pulls": np.empty(n_runs, dtype=np.int64),
-        "log_p_value": np.empty(n_runs),
-    }
+    names = ["certified", "best", "n_pulls", "log_p_value"]
     if evidence == "eprocess":
-        results["log_evalue"] = np.empty(n_runs)
-    most = int(max_pulls)
-    for k in range(n_runs):
-        if evidence == "eprocess":
-            engine = EvidenceEngine(replace(settings, delta=float(delta[k])))
-            found = engine.simulate(means[k], sigma, int(seeds[k]))
-            found = (*found, engine.log_evalues()[0].max())
+        names.append("log_evalue")
+    laws = {"is_uniform": sampler == "uniform", "is_binary": rewards == "bernoulli"}
+    jobs = effective_n_jobs(n_jobs)
+    parts = np.array_split(
+        np.arange(n_runs), min(_PARTS * jobs, n_runs) if n_runs else 1
+    )
+    tasks = [
+        (means[rows], delta[rows], seeds[rows], settings, sigma, int(max_pulls), laws)
+        for rows in parts
+    ]
+    if jobs == 1:
+        found = [_simulate(*task) for task in tasks]
+    else:
+        found = Parallel(n_jobs=n_jobs)(delayed(_simulate)(*task) for task in tasks)
+    columns = zip(*(run for part in found for run in part), strict=True)
+    kinds = [np.int64, np.int64, np.int64, np.float64, np.float64]
+    if not n_runs:
+        columns = [[] for _ in names]
+    return {
+        name: np.array(values, dtype=kind)
+        for name, values, kind in zip(names, columns, kinds, strict=False)
+    }
+
+
+def _simulate(means, delta, seeds, settings, sigma, max_pulls, laws):
+    """Return what each of some runs ends with."""
+    found = []
+    n_arms = means.shape[1]
+    for mean, level, seed in zip(means, delta.tolist(), seeds.tolist(), strict=True):
+        if settings.evidence == "eprocess":
+            engine = EvidenceEngine(replace(settings, delta=level))
+            end = engine.simulate(mean, sigma, seed)
+            end = (*end, engine.log_evalues()[0].max())
         else:
-            found = _core.simulate(
-                means[k], sigma, float(epsilon),
-                excess(np.log(delta[k]) - np.log(2.0 * (n_arms - 1))),
-                excess(np.log(delta[k]) - np.log(2.0)), most,
-                sampler == "uniform", rewards == "bernoulli", int(seeds[k]),
+            end = _core.simulate(
+                mean, sigma, float(settings.epsilon),
+                excess(np.log(level) - np.log(2.0 * (n_arms - 1))),
+                excess(np.log(level) - np.log(2.0)), max_pulls,
+                laws["is_uniform"], laws["is_binary"], seed,
                 np.zeros(n_arms), np.zeros(n_arms),
             )  # fmt: skip
-        for values, value in zip(results.values(), found, strict=True):
-            values[k] = value
-    return results
+        found.append(end)
+    return found

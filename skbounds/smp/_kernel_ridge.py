@@ -39,13 +39,16 @@ def _kernel_matrix(X, Y, params):
     """Return the kernel matrix of rows for the estimator's parameters."""
     kernel = params["kernel"]
     if callable(kernel):
-        return pairwise_kernels(X, Y, metric=kernel, **(params["kernel_params"] or {}))
+        options = params["kernel_params"] or {}
+        return pairwise_kernels(X, Y, metric=kernel, n_jobs=1, **options)
     if kernel == "rbf":
         gamma = 1.0 / X.shape[1] if params["gamma"] is None else params["gamma"]
         fixed = CentredRows(Y)
         return rbf(fixed.with_others(X), fixed, gamma)
     options = {name: params[name] for name in ("gamma", "degree", "coef0")}
-    return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **options)
+    return pairwise_kernels(
+        X, Y, metric=kernel, filter_params=True, n_jobs=1, **options
+    )
 
 
 def _kernel_diagonal(X, params):

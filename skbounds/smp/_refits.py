@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import linalg, sparse
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier
@@ -164,7 +165,7 @@ class TrainingRows:
         )
 
     def _map(self, task, size):
-        if self.n_jobs in (None, 1):
+        if effective_n_jobs(self.n_jobs) == 1:
             return [task(r) for r in range(size)]
         return Parallel(n_jobs=self.n_jobs)(delayed(task)(r) for r in range(size))
 
@@ -208,7 +209,7 @@ def penalty_root(fitted, total: float) -> np.ndarray:
                 "coef0": model.coef0,
             }
         K = pairwise_kernels(
-            model.X_fit_, metric=model.kernel, filter_params=True, **params
+            model.X_fit_, metric=model.kernel, filter_params=True, n_jobs=1, **params
         )
         values, vectors = linalg.eigh(K)
         root = np.sqrt(np.maximum(values, 0.0)) * (vectors.T @ model.dual_coef_.ravel())

@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 from scipy.special import expit, logsumexp, softmax
 from sklearn.utils.parallel import Parallel, delayed
@@ -123,7 +124,7 @@ def solve_virtual(
             block = block.toarray()
         return _solve_block(base, block, slope[rows], target[rows], tol, max_iter)
 
-    if n_jobs in (None, 1) or len(blocks) == 1:
+    if len(blocks) == 1 or effective_n_jobs(n_jobs) == 1:
         parts = [solve(rows) for rows in blocks]
     else:
         with threadpool_limits(1, user_api="blas"):

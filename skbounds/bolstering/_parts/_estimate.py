@@ -49,6 +49,8 @@ class PartOptions:
     standardize : bool
     random_state : int
     keep_predictions : bool
+    n_jobs : int or None
+        Fits at a time.
     """
 
     n_folds: object = "auto"
@@ -57,6 +59,7 @@ class PartOptions:
     standardize: bool = True
     random_state: int = 0
     keep_predictions: bool = False
+    n_jobs: int | None = None
 
 
 def corrected(hold_out, no_information, learning_ratio):
@@ -270,7 +273,7 @@ def _by_plan(estimator, rows, losses, options, fit_params, plan, wanted):
     """Return estimates from the fits of a plan, where one of a scheme was wanted."""
     held_out = fit_parts(
         estimator, rows, plan, losses, rows.fit_params(fit_params),
-        keep=options.keep_predictions,
+        keep=options.keep_predictions, n_jobs=options.n_jobs,
     )  # fmt: skip
     method = plan.scheme.name
     if options.n_repeats > 1:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
 
 from skbounds._base import warn_user
 from skbounds._labels import code_labels
@@ -38,7 +40,9 @@ class HeldOut:
     n_evaluations: int = 0
 
 
-def fit_parts(estimator, rows, plan, losses, fit_params, *, keep=False) -> HeldOut:
+def fit_parts(
+    estimator, rows, plan, losses, fit_params, *, keep=False, n_jobs=None
+) -> HeldOut:
     """Fit clones on the parts of a plan and predict the other rows.
 
     Parameters
@@ -51,32 +55,43 @@ def fit_parts(estimator, rows, plan, losses, fit_params, *, keep=False) -> HeldO
         ``fit_params(rows)`` are what the fits on some rows get besides.
     keep : bool
         Whether to keep the predictions.
+    n_jobs : int or None
+        Fits at a time, of joblib.
     """
-    table, targets, weight = rows.table, rows.targets, rows.weight
+    targets, weight = rows.targets, rows.weight
     plain = [loss for loss in losses if not isinstance(loss, Score)]
     scores = [loss for loss in losses if isinstance(loss, Score)]
     names = dict.fromkeys(loss.response for loss in plain)
     counts_classes = any(loss.kind == "zero_one" for loss in plain)
     found = HeldOut()
-    totals = {loss.name: np.zeros(table.n_rows) for loss in plain}
-    times = np.zeros(table.n_rows)
+    totals = {loss.name: np.zeros(len(targets)) for loss in plain}
+    times = np.zeros(len(targets))
     frequencies = []
     found.scores = {score.name: [] for score in scores}
     failures = []
+    serial = effective_n_jobs(n_jobs) == 1
+    parts = []
     for j, out in enumerate(plan.out):
         train, test = np.flatnonzero(~out), np.flatnonzero(out)
-        # The parameters are the same in all fits: they are checked in the first.
-        with config_context(skip_parameter_validation=j > 0):
-            fitted = clone(estimator).fit(
-                table.take(train), rows.targets_to_fit(train), **fit_params(train)
-            )
-            X = table.take(test)
-            responses = {name: respond(fitted, X, name) for name in names}
-            found.n_evaluations += len(test) * max(len(names), len(scores) > 0)
-            for score in scores:
-                value = _score(score, fitted, X, targets[test], failures)
-                found.scores[score.name].append(value)
-        classes = getattr(fitted, "classes_", None)
+        # The parameters are the same in all fits: one after the other, they are
+        # checked in the first.
+        parts.append((train, test, fit_params(train), serial and j > 0))
+    make = lambda part: (estimator, rows, scores, names, *part)
+    if serial:
+        results = (_fit_part(*make(part)) for part in parts)
+    else:
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(_fit_part)(*make(part)) for part in parts
+        )
+    for (_, test, _, _), (responses, classes, values) in zip(
+        parts, results, strict=True
+    ):
+        found.n_evaluations += len(test) * max(len(names), len(scores) > 0)
+        for score, value in zip(scores, values, strict=True):
+            if isinstance(value, ValueError):
+                failures.append(value)
+                value = np.nan
+            found.scores[score.name].append(value)
         times[test] += 1.0
         for loss in plain:
             totals[loss.name][test] += loss(
@@ -99,13 +114,25 @@ def fit_parts(estimator, rows, plan, losses, fit_params, *, keep=False) -> HeldO
     return found
 
 
-def _score(score, fitted, X, targets, failures):
-    """Return a score, nan where it is not defined on these rows."""
+def _fit_part(estimator, rows, scores, names, train, test, params, is_checked):
+    """Fit a clone on some rows; return what it makes of others, and its classes."""
+    table = rows.table
+    with config_context(skip_parameter_validation=is_checked):
+        fitted = clone(estimator).fit(
+            table.take(train), rows.targets_to_fit(train), **params
+        )
+        X = table.take(test)
+        responses = {name: respond(fitted, X, name) for name in names}
+        values = [_score(score, fitted, X, rows.targets[test]) for score in scores]
+    return responses, getattr(fitted, "classes_", None), values
+
+
+def _score(score, fitted, X, targets):
+    """Return a score, or the error where it is not defined on these rows."""
     try:
         return float(score.scorer(fitted, X, targets))
     except ValueError as error:
-        failures.append(error)
-        return np.nan
+        return error
 
 
 def _warn_of_undefined(scores, failures):

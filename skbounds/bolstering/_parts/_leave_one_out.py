@@ -317,11 +317,11 @@ def _kernel_matrix(estimator, X):
         return np.array(X, dtype=np.float64)
     if callable(estimator.kernel):
         return pairwise_kernels(
-            X, metric=estimator.kernel, **(estimator.kernel_params or {})
+            X, metric=estimator.kernel, n_jobs=1, **(estimator.kernel_params or {})
         )
     return pairwise_kernels(
         X, metric=estimator.kernel, filter_params=True, gamma=estimator.gamma,
-        degree=estimator.degree, coef0=estimator.coef0,
+        degree=estimator.degree, coef0=estimator.coef0, n_jobs=1,
     )  # fmt: skip
 
 

@@ -1,0 +1,227 @@
+"""Streams larger than memory: batches, one after the other, and checkpoints."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+
+from skbounds import __version__
+from skbounds._record_batches import n_rows_of, read_batches
+
+# Seconds between two lines of ``verbose``.
+_PAUSE = 5.0
+_FORMAT = "skbounds checkpoint of a stream, 1"
+
+
+class PlaysBatches:
+    """Mixin: play and learn a stream that comes in batches."""
+
+    def play_batches(
+        self,
+        batches,
+        *,
+        target=None,
+        sample_weight=None,
+        classes=None,
+        batch_size=2**16,
+        checkpoint=None,
+        checkpoint_every=1_000_000,
+        progress=None,
+    ):
+        """Go on with the stream batch by batch: play each row, then learn it.
+
+        ``partial_fit`` for all batches in one call, in constant memory: one batch at a
+        time is held, and plays are not kept. Losses, bounds and intervals are in the
+        stream's accounts at any time. How the stream is cut into batches changes
+        nothing, but that the first batch has to say what `partial_fit` wants to know.
+
+        .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        batches : iterable, path, or table, dataset, file or reader of pyarrow
+            Tuples (X, y) or (X, y, sample_weight), or tables (pandas, polars, pyarrow)
+            with a column for the target, of which all other columns are features. A
+            path is that of a file or a folder that ``pyarrow.dataset`` reads (Parquet,
+            CSV, ...).
+        target : str or list of str, default=None
+            The target's column of tables, or columns for several outputs.
+        sample_weight : str, default=None
+            The weights' column of tables.
+        classes : array-like or 'grow', default=None
+            As in `partial_fit`, for the first batch.
+        batch_size : int, default=65536
+            Largest number of rows that are read at once, where pyarrow reads.
+        checkpoint : path, default=None
+            A file that the state is kept in, with the number of rows that were taken
+            from `batches`. If it is there, the stream goes on from it: its state takes
+            the place of what the estimator knows, and as many rows of `batches` are
+            passed over. The result has the bits of a run that was never interrupted.
+            The file is a pickle: open only those that you trust.
+        checkpoint_every : int, default=1_000_000
+            Rows after which the state is written again, at the end of a batch. It is
+            written at the end of the stream in any case, and replaces the file at
+            once: what is there is always whole.
+        progress : callable, default=None
+            ``progress(estimator, n_rows)`` is called after each batch with the number
+            of rows taken so far.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For batches of another form, and checkpoints of other estimators,
+            parameters or versions. Errors of a batch say at which row it begins; what
+            was learnt before stays.
+        """
+        for name, value in (
+            ("batch_size", batch_size),
+            ("checkpoint_every", checkpoint_every),
+        ):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+        done = 0
+        if checkpoint is not None and Path(checkpoint).exists():
+            done = self._resume(checkpoint)
+        seen, saved = 0, done
+        report = _Report(self, done)
+        for batch in read_batches(batches, target, sample_weight, batch_size):
+            begin, seen = seen, seen + n_rows_of(batch)
+            if seen <= max(begin, done):
+                continue
+            try:
+                self._learn_batch(_rest(batch, max(done - begin, 0)), classes)
+            except Exception as error:
+                error.add_note(f"In the batch that begins with row {begin}.")
+                raise
+            if progress is not None:
+                progress(self, seen)
+            report(seen)
+            if checkpoint is not None and seen - saved >= checkpoint_every:
+                self._save(checkpoint, seen)
+                saved = seen
+        if seen < done:
+            raise ValueError(
+                f"the checkpoint {str(checkpoint)!r} was written after {done} rows, "
+                f"and batches have {seen} only: they are of another stream."
+            )
+        if not seen:
+            raise ValueError("batches must hold at least one row; got none.")
+        if checkpoint is not None and seen > saved:
+            self._save(checkpoint, seen)
+        report(seen, last=True)
+        return self
+
+    def _learn_batch(self, batch, classes):
+        given = {"classes": classes, "sample_weight": batch.weight}
+        given = {name: value for name, value in given.items() if value is not None}
+        if batch.names is None:
+            self.partial_fit(batch.X, batch.y, **given)
+            return
+        # Arrays have no names: these are kept and compared here.
+        names = np.asarray(batch.names, dtype=object)
+        known = vars(self).get("feature_names_in_")
+        if known is not None and not np.array_equal(known, names):
+            raise ValueError(
+                f"the table has the features {names.tolist()}; the stream began with "
+                f"{known.tolist()}."
+            )
+        vars(self).pop("feature_names_in_", None)
+        try:
+            self.partial_fit(batch.X, batch.y, **given)
+            known = names
+        finally:
+            if known is not None:
+                self.feature_names_in_ = known
+
+    # ------------------------------------------------------------ checkpoints
+
+    def _what_is_fixed(self):
+        """Return what a checkpoint must have been written with, as texts."""
+        parameters = self.get_params(deep=False)
+        if hasattr(parameters.get("random_state"), "randint"):
+            # A generator: what was drawn from it is in the state.
+            del parameters["random_state"]
+        found = {"version of skbounds": __version__, "estimator": type(self).__name__}
+        return found | {name: repr(value) for name, value in parameters.items()}
+
+    def _save(self, checkpoint, n_rows):
+        found = {
+            "format": _FORMAT,
+            "fixed": self._what_is_fixed(),
+            "n_rows": n_rows,
+            "state": self.__getstate__(),
+        }
+        path = Path(checkpoint)
+        # In the same folder, so that replacing is one step.
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with open(part, "wb") as file:
+                pickle.dump(found, file, protocol=5)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _resume(self, checkpoint):
+        """Take over a checkpoint's state; return how many rows it has seen."""
+        try:
+            with open(checkpoint, "rb") as file:
+                found = pickle.load(file)
+        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+            raise ValueError(
+                f"{str(checkpoint)!r} is no checkpoint that can be read: {error}"
+            ) from error
+        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+            raise ValueError(f"{str(checkpoint)!r} is no checkpoint of a stream.")
+        for name, value in self._what_is_fixed().items():
+            before = found["fixed"].get(name, value)
+            if before != value:
+                raise ValueError(
+                    f"the checkpoint {str(checkpoint)!r} was written with {name} "
+                    f"{before}; got {value}."
+                )
+        self.__setstate__(found["state"])
+        return found["n_rows"]
+
+
+class _Report:
+    """What ``verbose`` prints on the way, every few seconds."""
+
+    def __init__(self, estimator, n_rows):
+        self.estimator, self.first = estimator, n_rows
+        self.begun = self.told = time.perf_counter()
+
+    def __call__(self, n_rows, last=False):
+        now = time.perf_counter()
+        if not self.estimator.verbose or (now - self.told < _PAUSE and not last):
+            return
+        self.told = now
+        weight = self.estimator.sum_of_weights_ or 1.0
+        rate = (n_rows - self.first) / max(now - self.begun, 1e-9)
+        loss = self.estimator.expected_cumulative_loss_ / weight
+        print(
+            f"[{type(self.estimator).__name__}] {n_rows} rows, {rate:.0f} a second; "
+            f"mean expected loss {loss:.4g}"
+        )
+
+
+def _rest(batch, first):
+    """Return a batch without its first rows."""
+    if not first:
+        return batch
+    cut = lambda values: (
+        values.iloc[first:] if hasattr(values, "iloc") else values[first:]
+    )
+    weight = None if batch.weight is None else cut(batch.weight)
+    return batch._replace(X=cut(batch.X), y=cut(batch.y), weight=weight)

@@ -1,0 +1,254 @@
+"""``python -m skbounds stream``: numbers of the library, errors of one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from skbounds.__main__ import main
+from skbounds.fenchel_young import FenchelYoungOnlineClassifier
+
+pd = pytest.importorskip("pandas", reason="test extra not installed (oldest versions)")
+pa = pytest.importorskip("pyarrow", reason="test extra not installed (oldest versions)")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N = 3000
+
+
+def frame(n=N):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.normal(size=n), "b": rng.integers(0, 5, n)})
+    data["y"] = np.where(data.a + rng.normal(size=n) > 0, "yes", "no")
+    data["c"] = rng.normal(size=n) + (data.y == "yes")
+    return data
+
+
+def coded(data, columns=("a", "b", "c")):
+    return np.column_stack([data[name].to_numpy(float) for name in columns])
+
+
+def expected(X, y):
+    model = FenchelYoungOnlineClassifier(random_state=0)
+    model.partial_fit(X, y, classes="grow")
+    low, high = model.error_interval(0.95)
+    return {
+        "rows": len(y),
+        "error": model.progressive_errors_ / len(y),
+        "low": low,
+        "high": high,
+        "error_of_plays": model.expected_cumulative_loss_ / len(y),
+        "certificate": model.surrogate_regret_certificate(10.0),
+    }
+
+
+def run(capsys, *arguments):
+    status = main(["stream", *map(str, arguments), "--target", "y", "--json"])
+    found = capsys.readouterr()
+    assert status == 0, found.err
+    assert found.err == ""
+    return json.loads(found.out)
+
+
+def same(found, known):
+    assert {name: found[name] for name in known} == known
+
+
+def test_parquet(tmp_path, capsys):
+    data = frame()
+    data.to_parquet(tmp_path / "t.parquet", index=False)
+    found = run(capsys, tmp_path / "t.parquet", "--every", 1000)
+    same(found, expected(coded(data), data.y.to_numpy(str)))
+    assert found["classes"] == [str(v) for v in pd.unique(data.y)]
+    assert found["lines"][-1]["error"] == found["error"]
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t"])
+def test_csv(sep, tmp_path, capsys):
+    data = frame().round(6)
+    data.to_csv(tmp_path / "t.csv", index=False, sep=sep)
+    found = run(capsys, tmp_path / "t.csv")
+    same(found, expected(coded(data), data.y.to_numpy(str)))
+
+
+def test_decimal_commas_and_encoding(tmp_path, capsys):
+    data = frame().round(6).rename(columns={"a": "größe"})
+    data.to_csv(
+        tmp_path / "t.csv", index=False, sep=";", decimal=",", encoding="cp1252"
+    )
+    found = run(capsys, tmp_path / "t.csv", "--decimal", ",", "--encoding", "cp1252")
+    X = coded(data, ("größe", "b", "c"))
+    same(found, expected(X, data.y.to_numpy(str)))
+
+
+def test_a_folder_is_one_stream(tmp_path, capsys):
+    data = frame()
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for k in range(3):
+        part = data[1000 * k : 1000 * (k + 1)]
+        part.to_parquet(folder / f"{k}.parquet", index=False)
+    found = run(capsys, folder)
+    same(found, expected(coded(data), data.y.to_numpy(str)))
+
+
+def test_gaps_and_texts(tmp_path, capsys):
+    data = frame()
+    data["kind"] = np.array(["red", "blue", None], dtype=object)[np.arange(N) % 3]
+    data["name"] = [f"n{i}" for i in range(N)]
+    data["day"] = pd.Timestamp("2020-01-01")
+    data.loc[5, "a"] = np.nan
+    data.loc[7, "y"] = None
+    pq.write_table(pa.Table.from_pandas(data), tmp_path / "t.parquet")
+    found = run(capsys, tmp_path / "t.parquet")
+    X = [data.a.fillna(data.a.drop(7).mean()), data.a.isna(), data.b, data.c]
+    X += [data.kind == "blue", data.kind == "red"]
+    X = np.column_stack([np.asarray(column, dtype=float) for column in X])
+    kept = data.y.notna()
+    known = expected(X[kept], data.y[kept].to_numpy(str))
+    for name, value in known.items():
+        assert found[name] == pytest.approx(value, rel=1e-9), name
+    text = " ".join(found["notes"])
+    for words in (
+        f"name ({N - 1} texts)", "day (timestamp", "4 columns are 6 features",
+        "1 missing numbers", "1 rows without a label",
+    ):  # fmt: skip
+        assert words in text
+
+
+def test_whole_numbers_that_become_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skbounds._stream_command._BYTES", 4096)
+    data = frame().round(6)
+    data["b"] = data["b"].astype(float)
+    text = data.to_csv(index=False).replace(".0,", ",")
+    # Whole numbers, nothing, and at the end something else.
+    (tmp_path / "t.csv").write_text(text.rsplit("\n", 3)[0] + "\n1.5,2.5,yes,3\n")
+    found = run(capsys, tmp_path / "t.csv")
+    assert found["rows"] == N - 1
+
+
+def test_weights_drop_and_rows(tmp_path, capsys):
+    data = frame()
+    data["w"] = np.arange(N) % 2 + 1.0
+    data.to_parquet(tmp_path / "t.parquet", index=False)
+    found = run(capsys, tmp_path / "t.parquet", "--weight", "w", "--drop", "b",
+                "--rows", 500)  # fmt: skip
+    model = FenchelYoungOnlineClassifier(random_state=0)
+    model.partial_fit(
+        coded(data, "ac")[:500], data.y[:500].to_numpy(str), "grow", data.w[:500]
+    )
+    assert found["rows"] == 500
+    assert found["error"] == model.progressive_errors_ / model.sum_of_weights_
+
+
+def test_checkpoint(tmp_path, capsys):
+    data = frame()
+    data.to_parquet(tmp_path / "t.parquet", index=False)
+    whole = run(capsys, tmp_path / "t.parquet")
+    given = (tmp_path / "t.parquet", "--checkpoint", tmp_path / "state")
+    run(capsys, *given, "--rows", 1200)
+    found = run(capsys, *given)
+    same(found, {name: whole[name] for name in ("rows", "error", "certificate")})
+    again = run(capsys, *given)
+    same(again, {name: whole[name] for name in ("rows", "error", "certificate")})
+
+
+def test_what_people_read(tmp_path, capsys):
+    frame().to_parquet(tmp_path / "t.parquet", index=False)
+    path = str(tmp_path / "t.parquet")
+    assert main(["stream", path, "--target", "y", "--confidence", "0.9"]) == 0
+    out = capsys.readouterr().out
+    assert "90 % limits" in out
+    assert out.splitlines()[1].split()[0] == str(N)
+    assert "than the log-loss of any linear predictor of norm 10" in out
+
+
+def write_text(text):
+    return lambda path: path.write_text(text)
+
+
+BAD = {
+    "no file": (None, [], "No such file"),
+    "no column": (write_text("a,b\n1,2\n"), [], "no column 'y'"),
+    "no feature": (write_text("y\n1\n2\n"), [], "no feature beside"),
+    "no rows": (write_text("a,y\n"), [], "no row with a label"),
+    "empty": (write_text(""), [], "not readable"),
+    "one class too many": (
+        lambda path: frame().assign(y=np.arange(N)).to_csv(path),
+        [],
+        "at most 100 classes",
+    ),
+    "ragged": (write_text("a,y\n1,2\n1,2,3\n"), [], "not readable"),
+    "encoding": (
+        lambda path: path.write_bytes(b"a,y\n\xff,\xfe\n"),
+        [],
+        "not readable",
+    ),
+    "unknown encoding": (write_text("a,y\n1,2\n"), ["--encoding", "none"], "none"),
+    "separator": (write_text("a,y\n1,2\n"), ["--sep", "::"], "--sep"),
+    "infinite": (write_text("a,y\n1,a\ninf,b\n"), [], "infinity"),
+    "weights": (write_text("a,w,y\n1,x,a\n2,y,b\n"), ["--weight", "w"], "'w' holds no"),
+    "confidence": (write_text("a,y\n1,2\n"), ["--confidence", "1"], "--confidence"),
+    "norm": (write_text("a,y\n1,2\n"), ["--norm", "-1"], "--norm"),
+    "rows": (write_text("a,y\n1,2\n"), ["--rows", "0"], "--rows"),
+    "every": (write_text("a,y\n1,2\n"), ["--every", "0"], "--every"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(name, tmp_path, capsys):
+    write, more, words = BAD[name]
+    path = tmp_path / "t.csv"
+    if write is not None:
+        write(path)
+    assert main(["stream", str(path), "--target", "y", *more]) == 2
+    found = capsys.readouterr()
+    assert found.err.startswith("skbounds: ")
+    assert found.err.count("\n") == 1
+    assert words in found.err
+    assert os.listdir(tmp_path) in ([], ["t.csv"])
+
+
+def test_a_file_that_is_no_parquet(tmp_path, capsys):
+    (tmp_path / "t.parquet").write_text("a,y\n1,2\n")
+    assert main(["stream", str(tmp_path / "t.parquet"), "--target", "y"]) == 2
+    assert "not readable" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_file(tmp_path, capsys):
+    frame().to_parquet(tmp_path / "t.parquet", index=False)
+    frame()[:50].to_parquet(tmp_path / "s.parquet", index=False)
+    state = tmp_path / "state"
+    run(capsys, tmp_path / "t.parquet", "--checkpoint", state)
+    before = state.read_bytes()
+    status = main(
+        ["stream", str(tmp_path / "s.parquet"), "--target", "y"]
+        + ["--checkpoint", str(state)]
+    )
+    assert status == 2
+    assert "another stream" in capsys.readouterr().err
+    assert state.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted(tmp_path):
+    pq.write_table(pa.Table.from_pandas(frame(400_000)), tmp_path / "t.parquet")
+    state = tmp_path / "state"
+    command = [sys.executable, "-m", "skbounds", "stream", str(tmp_path / "t.parquet")]
+    command += ["--target", "y", "--checkpoint", str(state), "--every", "65536"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                          stdout=subprocess.DEVNULL) as process:  # fmt: skip
+        while not state.exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        errors = process.stderr.read()
+    # Where the machine was faster than the signal there is nothing to see.
+    if process.returncode:
+        assert process.returncode == 130
+        assert errors.splitlines() == [
+            f"skbounds: interrupted; {state} has the last checkpoint"
+        ]
