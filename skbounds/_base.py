@@ -44,6 +44,8 @@ class SkboundsEstimator(Versioned, BaseEstimator):
     """
 
     _lazy_attributes: tuple[str, ...] = ()
+    # Whether fits take collections of dask as they are.
+    _takes_collections = False
 
     @classmethod
     def _get_param_names(cls):
@@ -95,6 +97,22 @@ def validate_floats(estimator, X, *, reset: bool) -> np.ndarray:
     )
 
 
+def is_collection(X) -> bool:
+    """Tell whether something is a collection of dask."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+
+
+def _tell_of_collections(estimator, arguments) -> None:
+    """Warn where collections of dask are going to be arrays in memory."""
+    if getattr(estimator, "_takes_collections", False):
+        return
+    if any(is_collection(one) for one in arguments):
+        warn_user(
+            f"{type(estimator).__name__} computes collections of dask into arrays in "
+            "memory: its fit is no sum over the rows."
+        )
+
+
 def fit_from_scratch(fit: Callable) -> Callable:
     """Make ``fit`` forget the previous fit, and leave nothing behind if it fails.
 
@@ -106,6 +124,7 @@ def fit_from_scratch(fit: Callable) -> Callable:
 
     @wraps(fit)
     def wrapper(self, *args: Any, **kwargs: Any):
+        _tell_of_collections(self, (*args, *kwargs.values()))
         before = dict(vars(self))
         for name in before:
             if name.endswith("_") and not name.startswith("__"):
@@ -129,6 +148,7 @@ def unchanged_on_error(method: Callable) -> Callable:
 
     @wraps(method)
     def wrapper(self, *args: Any, **kwargs: Any):
+        _tell_of_collections(self, (*args, *kwargs.values()))
         before = dict(vars(self))
         try:
             return method(self, *args, **kwargs)

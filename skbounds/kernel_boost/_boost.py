@@ -467,6 +467,17 @@ class BaseKernelBoost(SkboundsEstimator):
         """
         n = len(rows)
         max_rank = min(self._rank_limit(n), limit or n)
+        largest = self._check_diagonal(rows)
+        most = memory_limit() // n
+        if most >= min(max_rank, n) or not streams:
+            rank = min(max_rank, max(most, _RELIABLE_RANK))
+            factor = KernelFactor(rows.block, largest, weight, rank, rng)
+            return _solvers.Columns(factor, weight)
+        return _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)
+
+    def _check_diagonal(self, rows):
+        """Return k(x, x) of all rows; refuse what no kernel has."""
+        n = len(rows)
         largest = rows.diagonal()
         if not largest.any():
             some = slice(0, 100)
@@ -480,12 +491,7 @@ class BaseKernelBoost(SkboundsEstimator):
                 "the kernel is not positive semidefinite: k(x, x) is as low as "
                 f"{largest.min():.3g}."
             )
-        most = memory_limit() // n
-        if most >= min(max_rank, n) or not streams:
-            rank = min(max_rank, max(most, _RELIABLE_RANK))
-            factor = KernelFactor(rows.block, largest, weight, rank, rng)
-            return _solvers.Columns(factor, weight)
-        return _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)
+        return largest
 
     def _grow(self, columns, judge, *, least=0):
         """Return a basis of as many landmarks as it takes.

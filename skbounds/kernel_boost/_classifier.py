@@ -8,10 +8,12 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._collections import is_collection, lazy_on_collections
 from skbounds._labels import check_labels, code_labels, validate_labelled
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._boost import BaseKernelBoost
+from skbounds.kernel_boost._chunked_classes import ChunkedClassification
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._flow_path import ClassProblem
 from skbounds.kernel_boost._flow_solver import FlowSolver
@@ -19,7 +21,9 @@ from skbounds.kernel_boost._losses import loss_of
 from skbounds.kernel_boost._radius import critical_radius
 
 
-class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelBoost):
+class EarlyStoppedKernelBoostClassifier(
+    ClassifierMixin, ChunkedClassification, FlowSolver, BaseKernelBoost
+):
     """Kernel boosting of classifiers that knows when to stop.
 
     Functional gradient descent of the logistic loss (LogitBoost), the softmax loss for
@@ -363,6 +367,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
                 "solver='banded' is for the squared loss; choose 'auto', 'lowrank', "
                 "'eigh' or 'gd'."
             )
+        if is_collection(X):
+            return self._fit_chunks(
+                X, y, sample_weight, X_val, y_val, sample_weight_val, groups
+            )
         X, y = validate_labelled(self, X, y, **self._accepts())
         X = self._check_training(X)
         self._check_relevance(X)
@@ -471,9 +479,10 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
             self.norm_ = float(found.norm)
         self.critical_radius_ = critical_radius(
             found.state.basis.eigenvalues, self.noise_, self.norm_,
-            problem.weight.sum(),
+            problem.n_samples,
         )  # fmt: skip
 
+    @lazy_on_collections
     def decision_function(self, X):
         """Return the boosted functions.
 
@@ -491,6 +500,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
         check_is_fitted(self)
         return self._at_landmarks(X, self.dual_coef_) + self.intercept_
 
+    @lazy_on_collections
     def predict_proba(self, X):
         """Return the probabilities of the classes.
 
@@ -508,6 +518,7 @@ class EarlyStoppedKernelBoostClassifier(ClassifierMixin, FlowSolver, BaseKernelB
         f = self.decision_function(X)
         return self._link().probabilities(f)
 
+    @lazy_on_collections
     def predict(self, X):
         """Return the most probable classes.
 

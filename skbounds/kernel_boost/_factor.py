@@ -12,6 +12,9 @@ _CHUNK = 1024
 # The factor is complete once so much of the trace is left.
 _EXHAUSTED = 1e-11
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 32, 128
+# More negative than this share of the largest is more than the rounding of a matrix in
+# single precision: the kernel is not positive semidefinite.
+INDEFINITE = 1e-6
 # Blocks in a row that may be rejected entirely.
 _MOST_REJECTED = 5
 
@@ -81,6 +84,14 @@ class KernelFactor:
     def triangle(self):
         """Return the rows of the pivots, a lower triangle."""
         return self.factor[self.pivots]
+
+    def check_definite(self):
+        """Refuse kernels whose elimination leaves less than nothing."""
+        if self.most_negative < -INDEFINITE * self.largest:
+            raise ValueError(
+                "the kernel is not positive semidefinite: eliminating rows left "
+                f"{self.most_negative:.3g} on its diagonal."
+            )
 
     def grow(self, rank):
         """Add columns until there are `rank`, or nothing is left."""

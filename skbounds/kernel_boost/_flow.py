@@ -34,6 +34,7 @@ class Stage:
     ----------
     theta : ndarray of shape (r,) or (r, K); of several paths (n_paths, r, K)
     values : ndarray of shape (n,) or (n, K); (n, n_paths) or (n, n_paths, K)
+        Or what stands for those of rows that are elsewhere.
     risk : float or ndarray of shape (n_paths,)
     exposure : float or ndarray
         The integral of the curvature over learning time.
@@ -88,28 +89,30 @@ def phi_2(z):
     return np.where(z > 1e-3, (np.expm1(-safe) + safe) / safe**2, series)
 
 
-class Flow:
-    """The flow from theta = 0 on.
+class BaseFlow:
+    """The flow from theta = 0 on; subclasses know the rows.
+
+    They have ``values(theta, which)``, the function values of all or some of the paths,
+    and of such ``risk_of``, ``curvature_of`` and ``gradient``; ``put(values, which,
+    others, own)`` replaces those of some paths.
 
     Parameters
     ----------
     loss : of `_losses`
-    features : ndarray of shape (n, R)
-        F; in single precision the products with it are.
     vectors : list of (ndarray of shape (R, r_k) or None)
         Eigenvectors V of each path's F' diag(w) F; None for those of the axes.
     eigenvalues : list of ndarray of shape (r_k,)
-    y : ndarray of shape (n,) or (n, K)
-    weight : ndarray of shape (n, n_paths)
+    size : int
+        R.
     offset : ndarray of shape (n_paths,) or (n_paths, K)
+    n_columns : int
+        K, or 1.
     """
 
-    def __init__(self, loss, features, vectors, eigenvalues, y, weight, offset):
-        self.loss, self.features, self.vectors = loss, features, vectors
-        self.y, self.weight = y[:, None], weight
+    def __init__(self, loss, vectors, eigenvalues, size, offset, n_columns):
+        self.loss, self.vectors, self.size = loss, vectors, size
         self.offset = np.asarray(offset, dtype=np.float64)
-        self.n_columns = 1 if y.ndim == 1 else y.shape[1]
-        self.n_paths = weight.shape[1]
+        self.n_columns, self.n_paths = n_columns, len(vectors)
         self.ranks = [len(mu) for mu in eigenvalues]
         # Filled up with zeros, whose coordinates stay zero.
         self.mu = np.zeros((self.n_paths, max(self.ranks), 1))
@@ -118,12 +121,10 @@ class Flow:
 
     def start(self):
         """Return the stage at learning time 0."""
-        n, (q, r) = len(self.y), self.mu.shape[:2]
+        q, r = self.mu.shape[:2]
         theta = np.zeros((q, r, self.n_columns))
-        values = np.broadcast_to(self.offset, (n, *self.offset.shape))
-        risk = self.loss.risk(self.y, values, self.weight)
-        none = np.zeros(q)
-        m = self.loss.curvature(self.y, values, self.weight)
+        values, none = self.values_at_start(theta), np.zeros(q)
+        risk, m = self.risk_of(values), self.curvature_of(values)
         return Stage(theta, values, risk, none, none, m)
 
     def run(self, times):
@@ -137,8 +138,7 @@ class Flow:
     def coefficients(self, theta, which=None):
         """Return the coefficients of F of some of the paths, (R, n_paths, K)."""
         which = range(self.n_paths) if which is None else which
-        size = self.features.shape[1]
-        found = np.empty((size, len(which), theta.shape[2]))
+        found = np.empty((self.size, len(which), theta.shape[2]))
         for j, k in enumerate(which):
             own, V = theta[j, : self.ranks[k]], self.vectors[k]
             found[:, j] = own if V is None else V @ own
@@ -156,6 +156,118 @@ class Flow:
                 theta[k, : self.ranks[k]] = V[:size].T @ own
         return theta
 
+    def in_eigenvectors(self, found):
+        """Return gradients by the features, (R, n_paths, K), as those by theta."""
+        q, c = self.n_paths, self.n_columns
+        g = np.zeros((q, self.mu.shape[1], c))
+        for k, V in enumerate(self.vectors):
+            own = np.ascontiguousarray(found[:, k])
+            g[k, : self.ranks[k]] = own if V is None else V.T @ own
+        return g
+
+    def advance(self, stage, step):
+        """Return the stage a step later."""
+        loss, mu = self.loss, self.mu
+        theta, g = stage.theta, self.gradient(stage.values)
+        m = stage.curvature
+        rates = m[:, None, None] * mu
+        z = step * rates
+        predicted = theta - step * phi_1(z) * g
+        f = self.values(predicted)
+        # N(theta) = g - m mu theta: what the linear part leaves.
+        change = self.gradient(f) - g - rates * (predicted - theta)
+        theta_new = predicted - step * phi_2(z) * change
+        f_new = self.values(theta_new)
+        risk = self.risk_of(f_new)
+        failed = np.flatnonzero(~(risk <= stage.risk))
+        if len(failed):
+            theta_new[failed] = predicted[failed]
+            self.put(f_new, failed, f, failed)
+            risk[failed] = self.risk_of(f_new, failed)
+            failed = failed[~(risk[failed] <= stage.risk[failed])]
+        for tries in range(1, _MOST_TRIES + 1):
+            if not len(failed):
+                break
+            steep = loss.smoothness or m[failed, None, None] * 4.0**tries
+            shorter = step * phi_1(step * steep * mu[failed]) * g[failed]
+            theta_new[failed] = theta[failed] - shorter
+            self.put(f_new, failed, self.values(theta_new[failed], failed))
+            risk[failed] = self.risk_of(f_new, failed)
+            if loss.smoothness is not None:
+                break
+            failed = failed[~(risk[failed] <= stage.risk[failed])]
+        if loss.saturates:
+            self._reach_out(stage, step, g, theta_new, f_new, risk)
+        later = self.curvature_of(f_new)
+        exposure = stage.exposure + 0.5 * step * (m + later)
+        plain = stage.plain + step * loss.stretch(0.5 * (risk + stage.risk))
+        return Stage(theta_new, f_new, risk, exposure, plain, later)
+
+    def _reach_out(self, stage, step, g, theta_new, f_new, risk):
+        """Go on with less curvature where that is better; in place.
+
+        Where the slopes of most rows are bounded the mean curvature says too much: a
+        step as for a square ends near the next bend, the flow goes straight on.
+        """
+        loss = self.loss
+        m, which = stage.curvature.copy(), np.arange(self.n_paths)
+        few = stage.curvature < _FEW_BENDS * loss.smoothness
+        least = 1.0 - np.where(few, *_GAINS)
+        for _ in range(_MOST_TRIES):
+            m = m * _LESS
+            rates = step * m[which, None, None] * self.mu[which]
+            theta = stage.theta[which] - step * phi_1(rates) * g[which]
+            f = self.values(theta, which)
+            tried = self.risk_of(f, which, f_of=range(len(which)))
+            better = tried < risk[which] * least[which]
+            kept = which[better]
+            theta_new[kept] = theta[better]
+            self.put(f_new, kept, f, np.flatnonzero(better))
+            risk[kept], which = tried[better], kept
+            if not len(which):
+                return
+
+    def between(self, first, second, share):
+        """Return what lies a share of the way between two stages."""
+        mix = lambda a, b: (1.0 - share) * a + share * b
+        theta = mix(first.theta, second.theta)
+        values = self.values(theta)
+        return Stage(
+            theta,
+            values,
+            self.risk_of(values),
+            mix(first.exposure, second.exposure),
+            mix(first.plain, second.plain),
+            self.curvature_of(values),
+        )
+
+
+class Flow(BaseFlow):
+    """The flow of rows in memory.
+
+    Parameters
+    ----------
+    loss : of `_losses`
+    features : ndarray of shape (n, R)
+        F; in single precision the products with it are.
+    vectors, eigenvalues
+        See `BaseFlow`.
+    y : ndarray of shape (n,) or (n, K)
+    weight : ndarray of shape (n, n_paths)
+    offset : ndarray of shape (n_paths,) or (n_paths, K)
+    """
+
+    def __init__(self, loss, features, vectors, eigenvalues, y, weight, offset):
+        n_columns = 1 if y.ndim == 1 else y.shape[1]
+        super().__init__(
+            loss, vectors, eigenvalues, features.shape[1], offset, n_columns
+        )
+        self.features, self.y, self.weight = features, y[:, None], weight
+
+    def values_at_start(self, theta):
+        """Return the offsets, for all rows."""
+        return np.broadcast_to(self.offset, (len(self.y), *self.offset.shape))
+
     def values(self, theta, which=None):
         """Return the function values of some of the paths."""
         F, columns = self.features, self.coefficients(theta, which)
@@ -170,82 +282,20 @@ class Flow:
         slopes = self.loss.pull(self.y, f, self.weight).reshape(len(F), q * c)
         found = F.T @ slopes.astype(F.dtype, copy=False)
         found = found.reshape(-1, q, c).astype(np.float64, copy=False)
-        g = np.zeros((q, self.mu.shape[1], c))
-        for k, V in enumerate(self.vectors):
-            own = np.ascontiguousarray(found[:, k])
-            g[k, : self.ranks[k]] = own if V is None else V.T @ own
-        return g
+        return self.in_eigenvectors(found)
 
-    def advance(self, stage, step):
-        """Return the stage a step later."""
-        loss, y, w, mu = self.loss, self.y, self.weight, self.mu
-        theta, g = stage.theta, self.gradient(stage.values)
-        m = stage.curvature
-        rates = m[:, None, None] * mu
-        z = step * rates
-        predicted = theta - step * phi_1(z) * g
-        f = self.values(predicted)
-        # N(theta) = g - m mu theta: what the linear part leaves.
-        change = self.gradient(f) - g - rates * (predicted - theta)
-        theta_new = predicted - step * phi_2(z) * change
-        f_new = self.values(theta_new)
-        risk = loss.risk(y, f_new, w)
-        failed = np.flatnonzero(~(risk <= stage.risk))
-        if len(failed):
-            theta_new[failed], f_new[:, failed] = predicted[failed], f[:, failed]
-            risk[failed] = loss.risk(y, f[:, failed], w[:, failed])
-            failed = failed[~(risk[failed] <= stage.risk[failed])]
-        for tries in range(1, _MOST_TRIES + 1):
-            if not len(failed):
-                break
-            steep = loss.smoothness or m[failed, None, None] * 4.0**tries
-            shorter = step * phi_1(step * steep * mu[failed]) * g[failed]
-            theta_new[failed] = theta[failed] - shorter
-            f_new[:, failed] = self.values(theta_new[failed], failed)
-            risk[failed] = loss.risk(y, f_new[:, failed], w[:, failed])
-            if loss.smoothness is not None:
-                break
-            failed = failed[~(risk[failed] <= stage.risk[failed])]
-        if loss.saturates:
-            self._reach_out(stage, step, g, theta_new, f_new, risk)
-        later = loss.curvature(y, f_new, w)
-        exposure = stage.exposure + 0.5 * step * (m + later)
-        plain = stage.plain + step * loss.stretch(0.5 * (risk + stage.risk))
-        return Stage(theta_new, f_new, risk, exposure, plain, later)
+    def risk_of(self, f, which=None, f_of=None):
+        """Return the risks of some of the paths, which are where `f_of` says in f."""
+        if which is None:
+            return self.loss.risk(self.y, f, self.weight)
+        if f_of is None:
+            f = f[:, which]
+        return self.loss.risk(self.y, f, self.weight[:, which])
 
-    def _reach_out(self, stage, step, g, theta_new, f_new, risk):
-        """Go on with less curvature where that is better; in place.
+    def curvature_of(self, f):
+        """Return the mean curvature of each path."""
+        return self.loss.curvature(self.y, f, self.weight)
 
-        Where the slopes of most rows are bounded the mean curvature says too much: a
-        step as for a square ends near the next bend, the flow goes straight on.
-        """
-        loss, y, w = self.loss, self.y, self.weight
-        m, which = stage.curvature.copy(), np.arange(self.n_paths)
-        few = stage.curvature < _FEW_BENDS * loss.smoothness
-        least = 1.0 - np.where(few, *_GAINS)
-        for _ in range(_MOST_TRIES):
-            m = m * _LESS
-            rates = step * m[which, None, None] * self.mu[which]
-            theta = stage.theta[which] - step * phi_1(rates) * g[which]
-            f = self.values(theta, which)
-            tried = loss.risk(y, f, w[:, which])
-            better = tried < risk[which] * least[which]
-            kept = which[better]
-            theta_new[kept], f_new[:, kept] = theta[better], f[:, better]
-            risk[kept], which = tried[better], kept
-            if not len(which):
-                return
-
-    def between(self, first, second, share):
-        """Return what lies a share of the way between two stages."""
-        mix = lambda a, b: (1.0 - share) * a + share * b
-        theta = mix(first.theta, second.theta)
-        values = self.values(theta)
-        return Stage(
-            theta,
-            values,
-            self.loss.risk(self.y, values, self.weight),
-            mix(first.exposure, second.exposure),
-            mix(first.plain, second.plain),
-            self.loss.curvature(self.y, values, self.weight),
-        )
+    def put(self, f, which, others, own=None):
+        """Replace the values of some of the paths by others, in place."""
+        f[:, which] = others if own is None else others[:, own]

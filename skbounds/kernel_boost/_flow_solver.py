@@ -16,12 +16,25 @@ from skbounds.kernel_boost._flow_path import (
     plain_steps,
     walk,
 )
-from skbounds.kernel_boost._fold_walk import LONGEST_FOLDED, walk_folds
+from skbounds.kernel_boost._fold_walk import LONGEST_FOLDED, JointPaths, walk_folds
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._stopping import SpectralPath, Spectrum
 
 # How many times longer than the pilot's the path may get before it is looked at again.
 _LONG_AFTER = 30.0
+
+
+def pilot_path(basis, response, n_samples):
+    """Return what the squared loss tells of the rank and of where about to stop."""
+    largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 1.0
+    spectrum = Spectrum(basis, response, n_samples)
+    path = SpectralPath(spectrum, 1.0 / largest)
+    judge = lambda found: _stopping.gcv(found, path.n_samples, 1, 1.0)
+    found = path.explore(judge, _stopping.LONGEST, None)
+    best = _stopping.first_minimum(found.criterion).max()
+    reach = path.step_size * found.times[best]
+    least = found.criterion.min(axis=0).mean()
+    return (spectrum, reach), reach, found.df[best], least
 
 
 class FlowSolver:
@@ -63,16 +76,7 @@ class FlowSolver:
         # The squared loss tells the rank, and where about to stop.
         response = problem.response()
 
-        def pilot(basis):
-            largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 1.0
-            spectrum = Spectrum(basis, response, problem.weight.sum())
-            path = SpectralPath(spectrum, 1.0 / largest)
-            judge = lambda found: _stopping.gcv(found, path.n_samples, 1, 1.0)
-            found = path.explore(judge, _stopping.LONGEST, None)
-            best = _stopping.first_minimum(found.criterion).max()
-            reach = path.step_size * found.times[best]
-            least = found.criterion.min(axis=0).mean()
-            return (spectrum, reach), reach, found.df[best], least
+        pilot = lambda basis: pilot_path(basis, response, problem.n_samples)
 
         def follow(basis, spectrum, reach):
             state = self._state(problem, basis, spectrum, held_out, rows, reach)
@@ -91,9 +95,31 @@ class FlowSolver:
         # The paths need the factor at every step; one that was streamed is not kept.
         if columns is None or columns.is_streamed:
             columns = self._columns(rows, problem.weight, response, rng)
-        least, before = rank or columns.rank, np.inf
         # All coordinates are used where no time is known to be enough.
         timed = fixed is not None or options.stopping in (None, "theory", "cv")
+        found, basis = self._grow_along(
+            columns, judge, follow, timed=timed, least=rank or 0
+        )
+        self._warn_of_width(basis, n)
+        return found
+
+    def _grow_along(self, columns, judge, follow, *, timed, least=0):
+        """Return what is fitted in the coordinates of a factor that grows, and these.
+
+        Parameters
+        ----------
+        columns : Columns or SummedColumns
+        judge : callable
+            See `_grow`; finds the spectrum and the reach of the pilot.
+        follow : callable
+            ``follow(basis, spectrum, reach)`` walks along the path.
+        timed : bool
+            Whether all coordinates are used.
+        least : int
+            Rank that is wanted, and no more; 0 for as large as it takes.
+        """
+        wanted = least
+        least, before = wanted or columns.rank, np.inf
         while True:
             basis, (spectrum, reach), is_enough = self._grow(
                 columns, judge, least=least
@@ -107,23 +133,25 @@ class FlowSolver:
             covered = found.missing_df <= tolerated * found.path[found.chosen, 2]
             now = found.path[found.chosen, 1]
             small = improvement(before, now) < self.rank_gain_tol
-            if columns.complete or covered or small or not is_enough or rank:
-                self._warn_of_width(basis, n)
-                return found
+            if columns.complete or covered or small or not is_enough or wanted:
+                return found, basis
             least, before = 2 * columns.rank, now
 
     def _walk(self, state, options, fixed, keep):
         problem = state.problem
         if fixed is not None or options.stopping != "cv":
             return walk(state, options, fixed)
-        found = walk_folds(
-            problem, state.basis, problem.folds, state.step, options, keep=keep
-        )
+        joint = self._joint_paths(state, grows=not options.plain)
+        found = walk_folds(joint, state.basis, state.step, options, keep=keep)
         m, noise, _, norm = problem.constants(state, options)
         return Walked(
             state, found.path, found.chosen, found.stages, m, noise, norm,
             has_criterion=True, is_unfinished=found.is_unfinished, fits=found.fits,
         )  # fmt: skip
+
+    def _joint_paths(self, state, *, grows):
+        problem = state.problem
+        return JointPaths(problem, state.basis, problem.folds, grows=grows)
 
     def _state(self, problem, basis, spectrum, held_out, rows, reach):
         """Return the problem in coordinates, as many as are of any use."""

@@ -160,6 +160,59 @@ class FoldPaths:
         )
 
 
+class SummedFoldPaths:
+    """As `FoldPaths`, from sums over the rows of the folds.
+
+    The squared error on rows that were left out is a quadratic form of the function's
+    coefficients, with the same sums.
+
+    Parameters
+    ----------
+    columns : SummedColumns
+    step_size : float
+    average : bool
+    with_offset : bool
+    """
+
+    def __init__(self, columns, step_size, *, average, with_offset):
+        self.step_size, self.average = step_size, average
+        sums, r = columns.sums, columns.rank
+        m = len(sums.squares)
+        self.parts = []
+        for gram, sides, totals in zip(
+            sums.fold_grams[:, :r, :r], sums.fold_sides[:, :r], sums.fold_totals,
+            strict=True,
+        ):  # fmt: skip
+            w, y, squares = totals[0], totals[1 : 1 + m], totals[1 + m :]
+            offset = np.zeros(m)
+            if with_offset:
+                # The targets of all rows have mean zero.
+                offset = -y / (1.0 - w)
+            means = columns.means() - sides[:, -1]
+            own = columns.project(columns.targets) - sides[:, :-1]
+            mu, V = eigenvectors(columns.gram - gram)
+            slopes = V.T @ (own - np.outer(means, offset)) / mu[:, None]
+            inner = V.T @ gram @ V
+            # Of y - offset.
+            y_gap = V.T @ (sides[:, :-1] - np.outer(sides[:, -1], offset))
+            rest = squares - 2.0 * offset * y + w * offset**2
+            self.parts.append((w, mu, slopes, inner, y_gap, rest))
+
+    def loss(self, times):
+        """Return the mean loss on the rows that are left out, (n_times, m)."""
+        found = np.zeros((len(times), len(self.parts[0][5])))
+        total = 0.0
+        for w, mu, slopes, inner, y_gap, rest in self.parts:
+            filters = boosting_filter(mu, self.step_size, times, average=self.average)
+            total += w
+            for k in range(found.shape[1]):
+                theta = filters * slopes[:, k]
+                square = np.einsum("tr,tr->t", theta @ inner, theta)
+                found[:, k] += square - 2.0 * theta @ y_gap[:, k] + rest[k]
+        # Less than nothing is rounding.
+        return 0.5 * np.maximum(found, 0.0) / total
+
+
 def entries(folds, residuals):
     """Return the fold, residual and weight of all rows that are left out."""
     sizes = [len(rows) for rows in folds.rows]

@@ -119,10 +119,20 @@ class JointPaths:
         self.flows = self._make()
         self.stages = [flow.start() for flow in self.flows]
 
-    @property
-    def first(self):
-        """Which path of the last flow is that without the first fold."""
-        return self.flows[-1].n_paths - len(self.folds)
+        self._out = np.concatenate(folds.rows)
+        sizes = [len(rows) for rows in folds.rows]
+        self._number = np.repeat(np.arange(len(folds)), sizes)
+        held = np.concatenate(folds.held)
+        self._held = held / held.sum()
+        self.floor = problem.loss.floor(problem.targets[self._out], self._held)
+
+    def judge(self):
+        """Return the mean loss on the rows left out, and what is added to it."""
+        loss, y = self.problem.loss, self.problem.targets[self._out]
+        first = self.flows[-1].n_paths - len(self.folds)
+        left_out = self.stages[-1].values[self._out, first + self._number]
+        score = float(loss.deviance(y, left_out, self._held))
+        return score, self.problem.penalty(lambda: loss.doubt(left_out, self._held))
 
     def _make(self):
         problem, raw = self.problem, self.basis.raw
@@ -208,14 +218,13 @@ class JointPaths:
         )
 
 
-def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
+def walk_folds(joint, basis, step_size, options, *, keep=False):
     """Follow all paths until the loss on the rows left out has passed its minimum.
 
     Parameters
     ----------
-    problem : ClassProblem or LossProblem
+    joint : JointPaths or ChunkedPaths
     basis : Basis
-    folds : Folds
     step_size : float
     options : PathOptions
     keep : bool
@@ -225,34 +234,22 @@ def walk_folds(problem, basis, folds, step_size, options, *, keep=False):
     -------
     found : FoldedPath
     """
-    loss, y, share = problem.loss, problem.targets, problem.share_of_rows
-    joint = JointPaths(problem, basis, folds, grows=not options.plain)
-    out = np.concatenate(folds.rows)
-    number = np.repeat(np.arange(len(folds)), [len(r) for r in folds.rows])
-    held = np.concatenate(folds.held)
-    held = held / held.sum()
-    floor = loss.floor(y[out], held)
-
-    def judge():
-        left_out = joint.stages[-1].values[out, joint.first + number]
-        score = float(loss.deviance(y[out], left_out, held))
-        return score, problem.penalty(left_out, held)
-
+    problem, floor = joint.problem, joint.floor
     r = len(basis.eigenvalues)
     least = basis.eigenvalues[-1] if r else np.inf
     walk = _plain_walk if options.plain else _flow_walk
-    start = sum(judge()) - floor
+    start = sum(joint.judge()) - floor
     rows, stages, kept = [], [], []
     best, best_at = np.inf, 0
     for time in walk(joint, step_size, options):
-        (score, penalty), stage = judge(), joint.stages[0].path(0)
+        (score, penalty), stage = joint.judge(), joint.stages[0].path(0)
         df = _class_stopping.running_df(
             basis.eigenvalues, stage.exposure, problem.n_free
         )
-        inside = float(loss.mean(y, stage.values, share))
+        inside = float(problem.mean(stage.values))
         rows.append((time, score, df, inside, penalty))
         score += penalty
-        theta = np.zeros((r, *y.shape[1:]))
+        theta = np.zeros((r, *stage.theta.shape[1:]))
         theta[: min(r, len(stage.theta))] = stage.theta[:r]
         stages.append(replace(stage, theta=theta, values=None))
         if keep:

@@ -117,7 +117,7 @@ def hash_folds(
         )
     n_folds = min(n_folds, n_units)
     fold = unit % n_folds
-    used = range(_n_used(n_folds, n_distinct, all_folds))
+    used = range(n_folds_used(n_folds, n_distinct, all_folds))
     rows = [np.flatnonzero(fold == k) for k in used]
     return Folds(rows, [weight[own] for own in rows], float(n_distinct))
 
@@ -141,7 +141,7 @@ def _counted(order, hashes, rank, weight, n_folds, n_distinct, all_folds, seed):
     n_units = max(total, float(n_distinct))
     if (w == np.round(w)).all():
         n_folds = int(min(n_folds, total))
-        used = _n_used(n_folds, n_distinct, all_folds)
+        used = n_folds_used(n_folds, n_distinct, all_folds)
         if total > _MOST_UNITS:
             rng = np.random.default_rng(seed)
             counts = rng.multinomial(w.astype(np.int64), np.full(n_folds, 1 / n_folds))
@@ -158,7 +158,7 @@ def _counted(order, hashes, rank, weight, n_folds, n_distinct, all_folds, seed):
         # Weights that are less than one on average are relative ones.
         scale = max(1.0, len(w) / total)
         fold = np.floor((np.cumsum(w) - 0.5 * w) * scale) % n_folds
-        k = np.arange(_n_used(n_folds, n_distinct, all_folds))[:, None]
+        k = np.arange(n_folds_used(n_folds, n_distinct, all_folds))[:, None]
         held = np.where(fold == k, w, 0.0)
     rows = [np.flatnonzero(own) for own in held]
     found = [(order[r], own[r]) for r, own in zip(rows, held, strict=True) if len(r)]
@@ -175,7 +175,7 @@ def _order_of_units(rows, hashes, rank):
     return np.lexsort((unit_hashes(point, number, count), number))
 
 
-def _n_used(n_folds, n_rows, all_folds):
+def n_folds_used(n_folds, n_rows, all_folds):
     if all_folds:
         return n_folds
     return min(n_folds, int(np.ceil(_ENOUGH * n_folds / n_rows)))

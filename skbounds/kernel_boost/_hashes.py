@@ -45,6 +45,40 @@ def row_hashes(X, seed, *, kernel_matrix=False):
         return _mix(total)
 
 
+def value_hashes(X, seed):
+    """Return a hash of each row's values themselves: of rows that are not all here.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+        Sparse rows have other hashes than dense ones.
+    seed : int
+    """
+    seed = np.uint64(seed)
+    with np.errstate(over="ignore"):
+        if issparse(X):
+            entries = X.tocoo(copy=True)
+            entries.sum_duplicates()
+            kept = entries.data != 0.0
+            values = entries.data[kept].astype(np.float64).view(np.uint64)
+            own = _mix(values ^ _key(seed, entries.col[kept]))
+            total = np.zeros(X.shape[0], dtype=np.uint64)
+            np.add.at(total, entries.row[kept], own)
+            return _mix(total)
+        total = np.zeros(len(X), dtype=np.uint64)
+        for j, column in enumerate(X.T):
+            # Zero has two signs.
+            values = np.ascontiguousarray(column + 0.0, dtype=np.float64)
+            total += _mix(values.view(np.uint64) ^ _key(seed, j))
+        return _mix(total)
+
+
+def number_hashes(numbers, seed):
+    """Return a hash of each number."""
+    with np.errstate(over="ignore"):
+        return _mix(numbers.astype(np.uint64) ^ _key(np.uint64(seed), 0))
+
+
 def sort_rows(hashes, targets, first_key=None):
     """Return rows in the order of their hashes, and where another row begins.
 
@@ -171,7 +205,8 @@ def _of_sparse(X, seed):
 
 
 def _key(seed, j):
-    return _mix(seed + _GOLDEN * (np.asarray(j, dtype=np.uint64) + np.uint64(1)))
+    with np.errstate(over="ignore"):
+        return _mix(seed + _GOLDEN * (np.asarray(j, dtype=np.uint64) + np.uint64(1)))
 
 
 def _mix(h):

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skbounds._base import fit_from_scratch
+from skbounds._collections import is_collection, lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     Interval,
@@ -22,6 +23,7 @@ from skbounds._sklearn_compat import (
 )
 from skbounds.kernel_boost import _chain
 from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
+from skbounds.kernel_boost._chunked import ChunkedRegression
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._intervals import cv_plus
 from skbounds.kernel_boost._loss_solver import LossSolver
@@ -45,7 +47,7 @@ def _has_intervals(model):
 
 
 class EarlyStoppedKernelBoost(
-    RegressorMixin, SquaredSolver, LossSolver, BaseKernelBoost
+    RegressorMixin, ChunkedRegression, SquaredSolver, LossSolver, BaseKernelBoost
 ):
     """Kernel boosting of numbers that knows when to stop.
 
@@ -429,6 +431,10 @@ class EarlyStoppedKernelBoost(
             Fitted estimator.
         """
         self._check_stopping(X_val, y_val, sample_weight_val, groups)
+        if is_collection(X):
+            return self._fit_chunks(
+                X, y, sample_weight, X_val, y_val, sample_weight_val, groups
+            )
         X, y = validate_data(
             self, X, y, multi_output=True,
             y_numeric=True,
@@ -455,16 +461,7 @@ class EarlyStoppedKernelBoost(
         targets = y.reshape(len(y), -1).astype(np.float64)
         self._warn_of_copies(X, targets, weight)
         rng = self._rng()
-        plain = self.solver == "gd" and self.max_iter is None
-        options = StoppingOptions(
-            stopping=rule,
-            df_margin=self.df_margin,
-            noise=self.noise,
-            norm=self.norm,
-            max_iter=LONGEST_PLAIN if plain else self.max_iter,
-            patience=self.n_iter_no_change,
-            n_offset=int(self.fit_intercept),
-        )
+        options = self._stopping_options()
         folds = None
         if self._needs_folds():
             folds = self._make_folds(X, targets, weight, kept, rng, numbers, groups)
@@ -510,6 +507,18 @@ class EarlyStoppedKernelBoost(
         self._warn_of_limit(self.n_iter_, self._limit_of_times(options))
         self._warn_of_rank(len(everything.targets))
         return self
+
+    def _stopping_options(self):
+        plain = self.solver == "gd" and self.max_iter is None
+        return StoppingOptions(
+            stopping=self._rule(),
+            df_margin=self.df_margin,
+            noise=self.noise,
+            norm=self.norm,
+            max_iter=LONGEST_PLAIN if plain else self.max_iter,
+            patience=self.n_iter_no_change,
+            n_offset=int(self.fit_intercept),
+        )
 
     def _widening(self, kernel, n):
         """Return 1 + p / n for p scales of features that were chosen on all n rows.
@@ -578,6 +587,7 @@ class EarlyStoppedKernelBoost(
         return kernel, gamma_path
 
     @available_if(_has_intervals)
+    @lazy_on_collections
     def predict_interval(self, X, level=0.9):
         """Return intervals for new targets, by CV+.
 
@@ -634,6 +644,7 @@ class EarlyStoppedKernelBoost(
             )
         return super().score(X, y, sample_weight)
 
+    @lazy_on_collections
     def predict(self, X):
         """Predict the targets of rows.
 

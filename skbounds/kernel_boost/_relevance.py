@@ -278,9 +278,14 @@ def _median(gaps, weight):
 
 def clip_only(X):
     """Return a scale of one for each feature, and the range of these rows, widened."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    ends = widened(X.min(axis=0), X.max(axis=0))
+    return FeatureScale(None, np.ones(X.shape[1]), *ends)
+
+
+def widened(low, high):
+    """Return the ends of a range, widened."""
     more = _WIDENED * (high - low)
-    return FeatureScale(None, np.ones(X.shape[1]), low - more, high + more)
+    return low - more, high + more
 
 
 def make_scale(relevance, X, weight, *, clip):

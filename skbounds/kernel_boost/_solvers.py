@@ -9,13 +9,11 @@ from scipy import linalg
 
 from skbounds._base import warn_user
 from skbounds._blocks import row_blocks
-from skbounds.kernel_boost._factor import KernelFactor
+from skbounds.kernel_boost._factor import INDEFINITE, KernelFactor
+from skbounds.kernel_boost._summed import SummedColumns, factor_rows, sum_rows
 
 # Eigenvalues below this share of the largest, times their number, are rounding.
 _ROUNDING = 1e-15
-# More negative than this share of the largest is more than the rounding of a matrix in
-# single precision: the kernel is not positive semidefinite.
-INDEFINITE = 1e-6
 # Rows of a chunk of the factor.
 _CHUNK = 4096
 # Rows per column of the factor that the pivots of a streamed one are chosen from.
@@ -63,12 +61,14 @@ class Basis:
     landmarks : ndarray of int of shape (n_landmarks,)
     residual_trace : float
         tr(K - K_hat).
-    share : ndarray of shape (n,)
-        w / W.
+    share : ndarray of shape (n,) or None
+        w / W; None where the rows are elsewhere.
     coordinates : callable
         ``coordinates(used)`` returns the first columns of Psi, all by default.
     project : callable
         ``project(targets)`` is Psi' diag(w / W) targets.
+    squares : callable
+        ``squares(targets)`` is targets' diag(w / W) targets of each column.
     raw : RawFeatures
         Coordinates F = Psi V' that need no eigenvectors, for parts of the rows.
     columns : Columns, StreamedColumns or None
@@ -82,6 +82,7 @@ class Basis:
     share: np.ndarray
     coordinates: object
     project: object
+    squares: object
     raw: RawFeatures
     columns: object = None
 
@@ -138,18 +139,9 @@ def full_basis(gram, weight) -> Basis:
         share,
         lambda used=None: scaled[:, :used] / root[:, None],
         project,
+        lambda targets: share @ targets**2,
         raw,
     )
-
-
-def check_residual(factor):
-    """Refuse kernels whose elimination leaves less than nothing."""
-    least, largest = factor.most_negative, factor.largest
-    if least < -INDEFINITE * largest:
-        raise ValueError(
-            "the kernel is not positive semidefinite: eliminating rows left "
-            f"{least:.3g} on its diagonal."
-        )
 
 
 def check_definite(eigenvalues):
@@ -219,7 +211,7 @@ class Columns:
         self.gram = gram
 
     def check_definite(self):
-        check_residual(self.factor)
+        self.factor.check_definite()
 
     def triangle(self):
         return self.factor.factor[self.factor.pivots]
@@ -230,6 +222,9 @@ class Columns:
     def means(self):
         return self.factor.factor.T @ self.share
 
+    def squares(self, targets):
+        return self.share @ targets**2
+
     def rows(self, numbers):
         return self.factor.factor[numbers]
 
@@ -237,7 +232,7 @@ class Columns:
         return self.factor.factor[:, : len(matrix)] @ matrix
 
 
-class StreamedColumns:
+class StreamedColumns(SummedColumns):
     """As `Columns`, for factors that do not fit into memory.
 
     The pivots are those of a factor of some of the rows. One pass over all rows, block
@@ -252,79 +247,39 @@ class StreamedColumns:
     rng : Generator
     """
 
-    is_streamed = True
-
     def __init__(self, rows, weight, targets, max_rank, rng):
         n = len(weight)
-        self.share = weight / weight.sum()
-        size = min(n, max(_FEWEST_ROWS, _ROWS_PER_PIVOT * max_rank))
-        some = np.sort(rng.choice(n, size, replace=False, p=self.share))
-        few, self._rows = rows.take(some), rows
-        factor = KernelFactor(
-            few.block, few.diagonal(), np.ones(len(some)), max_rank, rng
+        share = weight / weight.sum()
+        size = sample_size(n, max_rank)
+        some = np.sort(rng.choice(n, size, replace=False, p=share))
+        factor = grown_factor(rows.take(some), max_rank, rng)
+        pivots, triangle = some[factor.pivots], factor.triangle()
+
+        def factor_of(numbers, rank):
+            kernel = rows.block(numbers, pivots[:rank])
+            return factor_rows(kernel, triangle[:rank, :rank])
+
+        sums = sum_rows(
+            lambda block: rows.block(block, pivots), triangle, rows.diagonal(), share,
+            targets, None, 0,
+        )  # fmt: skip
+        super().__init__(
+            factor, pivots, sums, share=share, rows=factor_of, targets=targets
         )
-        factor.grow(max_rank)
-        self.factor, r = factor, factor.rank
-        self._pivots, self._triangle = some[factor.pivots], factor.triangle()
-        self.max_rank, self.rank = r, 0
-        # The last column is for the means.
-        sides = np.column_stack([targets, np.ones(n)])
-        gram, sums = np.zeros((r, r)), np.zeros((r, sides.shape[1]))
-        # What is left of the trace, after as many columns.
-        left = np.zeros(r + 1)
-        diagonal = rows.diagonal()
-        left[0] = self.share @ diagonal
-        for block in row_blocks(n, _CHUNK):
-            part = self._factor_of(block, r)
-            scaled = part * self.share[block, None]
-            gram += part.T @ scaled
-            sums += scaled.T @ sides[block]
-            left[1:] += (part * scaled).sum(axis=0)
-        left[1:] = left[0] - np.cumsum(left[1:])
-        self._gram, self._sums, self._left = gram, sums, np.maximum(left, 0.0)
-        self.targets = targets
 
-    @property
-    def gram(self):
-        return self._gram[: self.rank, : self.rank]
 
-    @property
-    def pivots(self):
-        return self._pivots[: self.rank]
+def sample_size(n, max_rank):
+    """Return how many rows the pivots of a streamed factor are chosen from."""
+    return min(n, max(_FEWEST_ROWS, _ROWS_PER_PIVOT * max_rank))
 
-    @property
-    def residual_trace(self):
-        return float(self._left[self.rank])
 
-    @property
-    def complete(self):
-        return self.rank >= self.max_rank
-
-    def grow(self, rank):
-        self.rank = min(rank, self.max_rank)
-
-    def check_definite(self):
-        check_residual(self.factor)
-
-    def triangle(self):
-        return self._triangle[: self.rank, : self.rank]
-
-    def project(self, targets):
-        if targets is not self.targets:
-            raise RuntimeError("only the targets that were streamed are known")
-        return self._sums[: self.rank, :-1]
-
-    def means(self):
-        return self._sums[: self.rank, -1]
-
-    def rows(self, numbers):
-        return self._factor_of(numbers, self.rank)
-
-    def _factor_of(self, numbers, rank):
-        kernel = self._rows.block(numbers, self._pivots[:rank])
-        return linalg.solve_triangular(
-            self._triangle[:rank, :rank], kernel.T, lower=True
-        ).T
+def grown_factor(rows, max_rank, rng):
+    """Return the factor of some rows, of the largest rank."""
+    factor = KernelFactor(
+        rows.block, rows.diagonal(), np.ones(len(rows)), max_rank, rng
+    )
+    factor.grow(max_rank)
+    return factor
 
 
 def factor_basis(columns) -> Basis:
@@ -362,6 +317,7 @@ def factor_basis(columns) -> Basis:
         columns.share,
         lambda used=None: columns.times(V[:, :used]),
         lambda targets: V.T @ columns.project(targets)[:rank],
+        columns.squares,
         raw,
         columns,
     )

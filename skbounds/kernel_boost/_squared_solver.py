@@ -257,15 +257,17 @@ class SquaredSolver:
         if solver == "banded":
             solution = self._solve_chain(problem)
             return solution, stop(solution)
-        rows = Rows(kernel, problem.X)
+        rows, n_samples = Rows(kernel, problem.X), problem.weight.sum()
         if solver != "lowrank":
             basis = _solvers.full_basis(rows.gram(), problem.weight)
             self._warn_of_width(basis, n)
-            solution = self._spectral(basis, rows, problem, plain=solver == "gd")
+            solution = self._spectral(
+                basis, rows, problem.centred, n_samples, plain=solver == "gd"
+            )
             return solution, stop(solution)
 
         def judge(basis):
-            solution = self._spectral(basis, rows, problem)
+            solution = self._spectral(basis, rows, problem.centred, n_samples)
             choice = stop(solution)
             reach = solution.path.step_size * choice.times.max()
             if rank is not None:
@@ -280,18 +282,18 @@ class SquaredSolver:
         self._warn_of_width(basis, n)
         return found
 
-    def _spectral(self, basis, rows, problem, *, plain=False):
+    def _spectral(self, basis, rows, targets, n_samples, *, plain=False):
         largest = basis.eigenvalues[0] if len(basis.eigenvalues) else 0.0
         step = self._step(largest)
         if self.step_size is None:
             # One step is not to take more than half of the rows' degrees of freedom,
             # as it would where the kernel matrix is nearly diagonal.
-            half = 0.5 * problem.weight.sum() * self.learning_rate
+            half = 0.5 * n_samples * self.learning_rate
             trace = basis.eigenvalues.sum()
             step = min(step, half / trace) if trace > 0.0 else step
-        spectrum = Spectrum(basis, problem.centred, problem.weight.sum())
+        spectrum = Spectrum(basis, targets, n_samples)
         path = SpectralPath(spectrum, step, average=self.average)
-        return SpectralSolution(basis, path, rows, problem.centred, plain=plain)
+        return SpectralSolution(basis, path, rows, targets, plain=plain)
 
     def _solve_chain(self, problem):
         x = problem.X[:, 0]

@@ -50,7 +50,7 @@ class Spectrum:
     ----------
     basis : Basis
     targets : ndarray of shape (n, m)
-        Without the offset.
+        Without the offset; or what stands for them, where the basis knows their sums.
     n_samples : float
         W, the sum of the weights.
 
@@ -66,7 +66,7 @@ class Spectrum:
     def __init__(self, basis, targets, n_samples):
         self.eigenvalues, self.n_samples = basis.eigenvalues, n_samples
         self.coefficients = basis.coefficients(targets)
-        total = basis.share @ targets**2
+        total = basis.squares(targets)
         inside = (self.coefficients**2).sum(axis=0)
         self.residual = np.maximum(total - inside, 0.0)
 

@@ -1,0 +1,303 @@
+"""Collections of dask: rows in chunks that are computed when they are needed.
+
+A fit that is made of sums over the rows takes a pass per sum: a function of a chunk is
+run for each, where dask's scheduler says, and only what it returns moves. Results are
+added in a fixed tree, so that neither the number of workers nor the order in which they
+end changes a bit.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+
+from skbounds._base import is_collection
+
+# Sums that are added in one task.
+_FAN_IN = 8
+
+__all__ = ["Chunks", "is_collection", "join", "lazy_on_collections"]
+
+
+def _dask():
+    import dask
+
+    return dask
+
+
+class Chunks:
+    """Rows, targets and weights in chunks.
+
+    Parameters
+    ----------
+    X : dask array or dataframe of shape (n, d)
+    y : dask array, series or dataframe, or ndarray, or None
+        With as many rows in each chunk as X; of another division where X is an array.
+    weight : the same or None
+
+    Attributes
+    ----------
+    n_features : int
+    names : list or None
+        Names of the columns, of a dataframe.
+    y_ndim : int or None
+    """
+
+    def __init__(self, X, y=None, weight=None):
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {X.ndim}D collection instead: X must have "
+                "rows and columns."
+            )
+        self.names = [str(name) for name in X.columns] if _is_frame(X) else None
+        self.n_features = int(X.shape[1])
+        if not _is_frame(X):
+            X = X.rechunk({1: -1})
+        self._sizes = None
+        if not _is_frame(X) and not np.isnan(X.chunks[0]).any():
+            self._sizes = np.array(X.chunks[0])
+        parts = [_parts(X)]
+        for name, values in (("y", y), ("sample_weight", weight)):
+            if values is None:
+                parts.append([None] * len(parts[0]))
+                continue
+            if not is_collection(values):
+                values = self._like(values, name)
+            elif not _is_frame(values) and self._sizes is not None:
+                values = self._divided(values, name)
+            own = _parts(values)
+            if len(own) != len(parts[0]):
+                raise ValueError(
+                    f"{name} has {len(own)} chunks and X has {len(parts[0])}: divide "
+                    "both the same way."
+                )
+            parts.append(own)
+        self.y_ndim = None if y is None else np.ndim(y) or y.ndim
+        self.parts = list(zip(*parts, strict=True))
+
+    def _like(self, values, name):
+        """Return an array as a collection with the chunks of X."""
+        import dask.array
+
+        values = np.asarray(values)
+        if self._sizes is None:
+            raise ValueError(
+                f"{name} is an array, and how long the chunks of X are is not known: "
+                f"give {name} as a collection of dask too."
+            )
+        self._check_length(len(values), name)
+        return dask.array.from_array(values, chunks=(tuple(self._sizes.tolist()), -1)[
+            : values.ndim
+        ])  # fmt: skip
+
+    def _divided(self, values, name):
+        if np.isnan(values.chunks[0]).any():
+            return values
+        self._check_length(int(values.shape[0]), name)
+        wanted = {0: tuple(self._sizes.tolist())}
+        return values.rechunk(wanted | ({1: -1} if values.ndim == 2 else {}))
+
+    def _check_length(self, n, name):
+        if n != self._sizes.sum():
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: X has "
+                f"{self._sizes.sum()}, {name} has {n}."
+            )
+
+    def map(self, function, *shared, numbered=False):
+        """Return ``function(X, y, weight, *shared)`` of all chunks, in their order.
+
+        Parameters
+        ----------
+        function : callable
+            Its first arguments are arrays, checked; y or weight may be None.
+        shared : objects
+            What all calls get as well.
+        numbered : bool
+            Give the number of the chunk's first row before them.
+        """
+        return list(_dask().compute(*self._tasks(function, shared, numbered)))
+
+    def sums(self, function, *shared, numbered=False):
+        """Return the sums of the tuples of arrays that a function makes of chunks."""
+        dask = _dask()
+        level = self._tasks(function, shared, numbered)
+        while len(level) > 1:
+            add = dask.delayed(_add, pure=False)
+            level = [
+                add(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)
+            ]
+        return dask.compute(level[0])[0]
+
+    def _tasks(self, function, shared, numbered):
+        dask = _dask()
+        # Once in the graph, however many chunks there are.
+        shared = [dask.delayed(one, pure=False, traverse=False) for one in shared]
+        run = dask.delayed(_run, pure=False, traverse=False)
+        starts = [None] * len(self.parts)
+        if numbered:
+            starts = [0, *np.cumsum(self.sizes)[:-1].tolist()]
+        return [
+            run(function, number, start, self.n_features, *part, *shared)
+            for number, (start, part) in enumerate(zip(starts, self.parts, strict=True))
+        ]
+
+    @property
+    def sizes(self):
+        """Numbers of rows of the chunks; a pass where they are not known."""
+        if self._sizes is None:
+            self._sizes = np.array(self.map(_size))
+        return self._sizes
+
+    def take(self, numbers):
+        """Return rows, targets and weights by their sorted numbers, as arrays."""
+        ends = np.r_[0, np.cumsum(self.sizes)]
+        cuts = np.searchsorted(numbers, ends)
+        own = [numbers[a:b] - ends[k] for k, (a, b) in enumerate(pairwise(cuts))]
+        return join(self.map(_take, own, numbered=True))
+
+
+def join(parts):
+    """Return tuples of arrays, one for each chunk, one after the other."""
+    columns = []
+    for values in zip(*parts, strict=True):
+        values = [value for value in values if value is not None]
+        if not values:
+            columns.append(None)
+        elif issparse(values[0]):
+            from scipy.sparse import vstack
+
+            columns.append(vstack(values, format="csr"))
+        else:
+            columns.append(np.concatenate(values))
+    return tuple(columns)
+
+
+def _is_frame(X):
+    return hasattr(X, "map_partitions")
+
+
+def _parts(values):
+    """Return the chunks of a collection, to be computed."""
+    found = values.to_delayed()
+    return list(found) if isinstance(found, list) else np.ravel(found).tolist()
+
+
+def _run(function, number, start, n_features, X, y, weight, *shared):
+    """Check a chunk and apply a function to it."""
+    try:
+        X, y, weight = _checked(X, y, weight, n_features)
+    except ValueError as error:
+        error.add_note(f"In chunk {number} of the collection.")
+        raise
+    if start is None:
+        return function(X, y, weight, *shared)
+    return function(X, y, weight, (number, start), *shared)
+
+
+def _checked(X, y, weight, n_features):
+    # Empty chunks are what filters of dataframes leave.
+    X = check_array(
+        X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, input_name="X"
+    )
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} columns here, and {n_features} as said.")
+    for name, values in (("y", y), ("sample_weight", weight)):
+        if values is not None and len(values) != X.shape[0]:
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: X has "
+                f"{X.shape[0]}, {name} has {len(values)}."
+            )
+    if y is not None:
+        y = np.asarray(y)
+    if weight is not None:
+        weight = check_array(
+            weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0,
+            input_name="sample_weight",
+        )  # fmt: skip
+        if weight.ndim != 1 or (weight < 0.0).any():
+            raise ValueError(
+                "sample_weight must be one number for each row, none of them negative."
+            )
+    return X, y, weight
+
+
+def _size(X, y, weight):
+    return X.shape[0]
+
+
+def _take(X, y, weight, place, own):
+    rows = own[place[0]]
+    return (
+        X[rows],
+        None if y is None else y[rows],
+        None if weight is None else weight[rows],
+    )
+
+
+def _add(*parts):
+    """Return the sums of tuples of arrays, in their order."""
+    total = list(parts[0])
+    for part in parts[1:]:
+        total = [a + b for a, b in zip(total, part, strict=True)]
+    return tuple(total)
+
+
+# ------------------------------------------------------------------------ predictions
+
+
+def lazy_on_collections(method):
+    """Make a method of rows give a collection for a collection, computed when needed.
+
+    For methods ``method(self, X, ...)`` that return an array with a line for each row.
+    """
+
+    @wraps(method)
+    def wrapper(self, X, *args, **kwargs):
+        if not is_collection(X):
+            return method(self, X, *args, **kwargs)
+        return _lazily(self, method, X, args, kwargs)
+
+    return wrapper
+
+
+def _lazily(model, method, X, args, kwargs):
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    if X.ndim != 2 or X.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has shape {X.shape}, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    names = None
+    if _is_frame(X):
+        names = list(X.columns)
+        X = X.astype(np.float64).to_dask_array()
+    X = X.rechunk({1: -1})
+    # What the result is like, from one row of the model's own kind.
+    probe = np.ones((1, model.n_features_in_))
+    like = _of_block(probe, model, method, names, args, kwargs)
+    shape = {"chunks": (X.chunks[0], *((size,) for size in like.shape[1:]))}
+    if like.ndim == 1:
+        shape["drop_axis"] = 1
+    return X.map_blocks(
+        _of_block, model, method, names, args, kwargs, dtype=like.dtype, meta=like[:0],
+        **shape,
+    )  # fmt: skip
+
+
+def _of_block(block, model, method, names, args, kwargs):
+    if not block.shape[0]:
+        # Methods want a row.
+        return _of_block(np.ones((1, block.shape[1])), model, method, names, args,
+                         kwargs)[:0]  # fmt: skip
+    if names is not None:
+        import pandas
+
+        block = pandas.DataFrame(block, columns=names)
+    return method(model, block, *args, **kwargs)

@@ -1,0 +1,415 @@
+"""Kernel boosting of classes whose rows are in chunks: a pass for each gradient.
+
+The function is known by its coefficients at the landmarks; a pass sends these to all
+chunks and brings back, of each path, the risk, its curvature and its gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils.multiclass import check_classification_targets
+
+from skbounds._blocks import row_blocks
+from skbounds._collections import Chunks
+from skbounds._labels import check_labels, code_labels
+from skbounds._weights import class_factors
+from skbounds.kernel_boost._chunked import ChunkedFit, find_facts
+from skbounds.kernel_boost._flow import BaseFlow
+from skbounds.kernel_boost._flow_path import ClassLaw, Coordinates
+from skbounds.kernel_boost._flow_solver import pilot_path
+from skbounds.kernel_boost._fold_paths import eigenvectors
+from skbounds.kernel_boost._kernels import Rows
+from skbounds.kernel_boost._losses import loss_of
+
+# Rows of a block of the kernel matrix.
+_CHUNK = 4096
+
+
+def _of_labels(y, weight):
+    """Return the labels and their weights."""
+    labels, codes = np.unique(check_labels(y), return_inverse=True)
+    return labels, np.bincount(codes, weight)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Makes targets of labels.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+    factors : ndarray of shape (K,)
+        What rows of a class count, times their weights.
+    share : ndarray of shape (K,)
+        Of the classes, so weighted.
+    """
+
+    classes: np.ndarray
+    factors: np.ndarray
+    share: np.ndarray
+
+    def codes(self, y):
+        """Return numbers of classes."""
+        return code_labels(check_labels(y, known=True), self.classes)
+
+    def __call__(self, y, weight):
+        """Return indicators without their means (n, 1 or K), and what rows count."""
+        codes = self.codes(y)
+        targets = np.eye(len(self.classes))[codes] - self.share
+        if len(self.classes) == 2:
+            targets = targets[:, 1:]
+        return targets, weight * self.factors[codes]
+
+
+@dataclass(frozen=True)
+class ChunkedClasses(ClassLaw):
+    """As `ClassProblem`, of rows in chunks.
+
+    Attributes
+    ----------
+    chunks : Chunks
+    plan : Plan
+        Its coder is `Labels`.
+    loss : class of `_losses`
+    with_offset : bool
+    n_units : int
+        Number of rows.
+    fold_shares : ndarray of shape (n_folds, K)
+        Shares of all rows that are of a fold and a class.
+    """
+
+    chunks: Chunks
+    plan: object
+    loss: type
+    with_offset: bool
+    n_units: int
+    fold_shares: np.ndarray
+
+    @property
+    def share(self):
+        return self.plan.coder.share
+
+    @property
+    def n_free(self):
+        return len(self.share) - 1
+
+    @property
+    def n_samples(self):
+        return self.plan.total
+
+    @cached_property
+    def offset(self):
+        return self.constant_of(self.share, self.n_samples)
+
+    def fold_offsets(self):
+        """Return the constants without each fold."""
+        found = []
+        for own in self.fold_shares:
+            left = np.maximum(self.share - own, 0.0)
+            total = left.sum()
+            found.append(self.constant_of(left / total, total * self.n_samples))
+        return found
+
+    def mean(self, values):
+        """Return the mean loss at the values of one path."""
+        return float(values.risk)
+
+    # Of log losses.
+    deviance = mean
+
+
+@dataclass
+class FarValues:
+    """Stands for the values (n, n_paths) or (n, n_paths, K) of rows in chunks.
+
+    Attributes
+    ----------
+    risk, curvature : ndarray of shape (n_paths,)
+    gradient : ndarray of shape (n_paths, R, K)
+        By the features F.
+    left_out : ndarray of shape (n_paths, 2)
+        Sums over the rows that a path is without: of their losses, and of those for
+        labels drawn by chance.
+    ndim : int
+    """
+
+    risk: np.ndarray
+    curvature: np.ndarray
+    gradient: np.ndarray
+    left_out: np.ndarray
+    ndim: int
+
+    def __getitem__(self, item):
+        _, which = item
+        arrays = (self.risk, self.curvature, self.gradient, self.left_out)
+        return FarValues(*(array[which] for array in arrays), self.ndim - 1)
+
+    def put(self, which, others, own):
+        """Replace what is known of some paths."""
+        for name in ("risk", "curvature", "gradient", "left_out"):
+            values = getattr(others, name)
+            getattr(self, name)[which] = values if own is None else values[own]
+
+
+def _pass_of(X, y, weight, place, plan, loss, dual, offset, which):
+    """Return the sums of a chunk at coefficients, as `FarValues` has them.
+
+    Parameters
+    ----------
+    dual : ndarray of shape (r, n_paths, K)
+    offset : ndarray of shape (n_paths,) or (n_paths, K)
+    which : ndarray of int of shape (n_paths,)
+        Numbers of the paths: 0 is that of all rows, k that without fold k - 1.
+    """
+    kept_y = y
+    X, _, share, fold = plan.of_chunk(X, y, weight, place[1])
+    if weight is not None:
+        kept_y = y[np.flatnonzero(weight)]
+    n_classes = len(plan.coder.classes)
+    codes = plan.coder.codes(kept_y)
+    r, q, c = dual.shape
+    risk, curvature, left_out = np.zeros(q), np.zeros(q), np.zeros((q, 2))
+    gradient = np.zeros((r, q * c))
+    landmarks = plan.landmarks[:r]
+    for rows in row_blocks(X.shape[0], _CHUNK):
+        K = plan.kernel(X[rows], landmarks)
+        f = (K @ dual.reshape(r, q * c)).reshape(len(K), *offset.shape) + offset
+        targets = loss.encode(codes[rows], n_classes)[:, None]
+        w = np.repeat(share[rows][:, None], q, axis=1)
+        for j, k in enumerate(which):
+            if k == 0:
+                continue
+            out = np.flatnonzero(fold[rows] == k - 1)
+            held, values, own = w[out, j], f[out, j], targets[out, 0]
+            left_out[j] += (
+                loss.deviance(own, values, held),
+                loss.doubt(values, held),
+            )
+            w[out, j] = 0.0
+        risk += loss.risk(targets, f, w)
+        curvature += loss.curvature(targets, f, w)
+        gradient += K.T @ loss.pull(targets, f, w).reshape(len(K), q * c)
+    return risk, curvature, gradient.reshape(r, q, c), left_out
+
+
+class ChunkedFlow(BaseFlow):
+    """The flow of rows in chunks.
+
+    Parameters
+    ----------
+    problem : ChunkedClasses
+    triangle : ndarray of shape (R, R)
+        Of the landmarks.
+    vectors, eigenvalues
+        See `BaseFlow`.
+    offset : ndarray of shape (n_paths,) or (n_paths, K)
+    """
+
+    def __init__(self, problem, triangle, vectors, eigenvalues, offset):
+        offset = np.asarray(offset, dtype=np.float64)
+        n_columns = 1 if offset.ndim == 1 else offset.shape[1]
+        super().__init__(
+            problem.loss, vectors, eigenvalues, len(triangle), offset, n_columns
+        )
+        self.problem, self.triangle = problem, triangle
+
+    def _solve(self, columns, *, transposed):
+        r, q, c = columns.shape
+        return linalg.solve_triangular(
+            self.triangle, columns.reshape(r, q * c), lower=True,
+            trans="T" if transposed else "N",
+        ).reshape(r, q, c)  # fmt: skip
+
+    def values(self, theta, which=None):
+        """Run a pass at the coordinates of some paths."""
+        problem = self.problem
+        which = np.arange(self.n_paths) if which is None else np.asarray(which)
+        dual = self._solve(self.coefficients(theta, which), transposed=True)
+        risk, curvature, gradient, left_out = problem.chunks.sums(
+            _pass_of, problem.plan, problem.loss, dual, self.offset[which], which,
+            numbered=True,
+        )  # fmt: skip
+        gradient = self._solve(gradient, transposed=False).transpose(1, 0, 2)
+        ndim = 1 + self.offset.ndim
+        return FarValues(
+            risk, curvature, np.ascontiguousarray(gradient), left_out, ndim
+        )
+
+    values_at_start = values
+
+    def gradient(self, values):
+        """Return g of each path, in its eigenvectors."""
+        return self.in_eigenvectors(values.gradient.transpose(1, 0, 2))
+
+    def risk_of(self, values, which=None, f_of=None):
+        """Return the risks of some of the paths."""
+        if which is None or f_of is not None:
+            return values.risk.copy()
+        return values.risk[which]
+
+    def curvature_of(self, values):
+        """Return the mean curvature of each path."""
+        return values.curvature.copy()
+
+    def put(self, values, which, others, own=None):
+        """Replace what is known of some of the paths, in place."""
+        values.put(which, others, own)
+
+
+@dataclass
+class ChunkedCoordinates(Coordinates):
+    """A problem in chunks, in coordinates."""
+
+    def flow(self):
+        """Return the flow of the one path."""
+        basis, used = self.basis, len(self.mu)
+        return ChunkedFlow(
+            self.problem, basis.columns.triangle(), [basis.raw.vectors[:, :used]],
+            [self.mu], [self.problem.offset],
+        )  # fmt: skip
+
+
+class ChunkedPaths:
+    """As `JointPaths`, of rows in chunks.
+
+    Parameters
+    ----------
+    problem : ChunkedClasses
+    basis : Basis
+    """
+
+    floor = 0.0
+
+    def __init__(self, problem, basis):
+        self.problem = problem
+        columns, raw = basis.columns, basis.raw
+        r = columns.rank
+        parts = [
+            eigenvectors(columns.gram - gram[:r, :r])
+            for gram in columns.sums.fold_grams
+        ]
+        flow = ChunkedFlow(
+            problem, columns.triangle(), [raw.vectors, *(V for _, V in parts)],
+            [basis.eigenvalues, *(mu for mu, _ in parts)],
+            [problem.offset, *problem.fold_offsets()],
+        )  # fmt: skip
+        self.flows, self.stages = [flow], [flow.start()]
+        self._held = problem.fold_shares.sum()
+
+    def judge(self):
+        """Return the mean loss on the rows left out, and what is added to it."""
+        sums = self.stages[0].values.left_out[1:].sum(axis=0) / self._held
+        return float(sums[0]), self.problem.penalty(lambda: sums[1])
+
+    def advance(self, step):
+        """Take a step on all paths."""
+        self.stages = [self.flows[0].advance(self.stages[0], step)]
+
+
+class ChunkedClassification(ChunkedFit):
+    """Mixin: log losses of classes in chunks."""
+
+    def _beyond_sums(self):
+        plain = self.step_size is not None or self.average
+        return [
+            ("loss", self.loss != "log_loss", "is 'log_loss' then"),
+            ("stopping", self.stopping in ("auto", "alo"), "leaves out no single rows"),
+            ("step_size", plain and not self.average, "is for rows in memory"),
+            ("average", self.average, "is for rows in memory"),
+        ]
+
+    def _fit_chunks(self, X, y, sample_weight, X_val, y_val, sample_weight_val, groups):
+        self._check_chunks(groups, X_val)
+        chunks = Chunks(X, y, sample_weight)
+        facts, summaries = find_facts(chunks, _of_labels)
+        self._set_names(chunks)
+        totals = self._find_classes(summaries)
+        n_classes = len(self.classes_)
+        self._factors_ = class_factors(
+            self.class_weight, self.classes_, np.arange(n_classes), totals
+        )
+        rng = self._rng()
+        found = self._sample(chunks, facts, rng)
+        if found is None:
+            return self._fit_gathered(
+                chunks, X_val, y_val, sample_weight_val, sample_weight is not None
+            )
+        X_few, y_few, numbers = found
+        loss = loss_of(self.loss, n_classes, plain=False)
+        held_out = None
+        if X_val is not None:
+            held_out = self._check_validation(
+                X_val, y_val, sample_weight_val, loss, numbers
+            )
+        counted = totals * self._factors_
+        labels = Labels(self.classes_, self._factors_, counted / counted.sum())
+        sample = self._problem(X_few, labels.codes(y_few), np.ones(len(numbers)), loss)
+        kernel, gamma_path = self._choose_scales(sample, rng)
+        rows = Rows(self._spread_over_all(kernel, facts), X_few)
+        columns, plan = self._summed_columns(
+            chunks, rows, facts, float(counted.sum()), labels, rng
+        )
+        problem = ChunkedClasses(
+            chunks, plan, loss, self.fit_intercept, facts.n,
+            fold_shares(columns.sums.fold_totals, labels.share),
+        )  # fmt: skip
+        found = self._follow_chunks(problem, columns, rows, facts, held_out)
+        self._store(found, rows.kernel, problem, X_few, numbers)
+        self.stopping_ = self.stopping
+        self._store_kernel(rows.kernel, gamma_path)
+        self._warn_of_limit(self.n_iter_, self._limit())
+        self._warn_of_loss(found.is_unfinished)
+        self._warn_of_rank(facts.n)
+        return self
+
+    def _find_classes(self, summaries):
+        """Set the classes; return their weights."""
+        labels = np.concatenate([labels for labels, _ in summaries])
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the "
+                f"data contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+        return np.bincount(codes, np.concatenate([w for _, w in summaries]))
+
+    def _follow_chunks(self, problem, columns, rows, facts, held_out):
+        options = self._options(self._rule())
+
+        def judge(basis):
+            return pilot_path(basis, columns.targets, problem.n_samples)
+
+        def follow(basis, spectrum, reach):
+            state = self._state(problem, basis, spectrum, held_out, rows, reach)
+            return self._walk(ChunkedCoordinates(**vars(state)), options, None, False)
+
+        timed = options.stopping in (None, "theory", "cv")
+        found, basis = self._grow_along(columns, judge, follow, timed=timed)
+        self._warn_of_width(basis, facts.n)
+        return found
+
+    def _joint_paths(self, state, *, grows):
+        if isinstance(state.problem, ChunkedClasses):
+            return ChunkedPaths(state.problem, state.basis)
+        return super()._joint_paths(state, grows=grows)
+
+
+def fold_shares(totals, share):
+    """Return the shares of all rows that are of a fold and a class.
+
+    Parameters
+    ----------
+    totals : ndarray of shape (n_folds, 1 + 2 m)
+        Of `FactorSums`, of indicators without their means; the second class's for two.
+    share : ndarray of shape (K,)
+    """
+    held, m = totals[:, :1], (totals.shape[1] - 1) // 2
+    found = totals[:, 1 : 1 + m]
+    if len(share) == 2:
+        found = np.hstack([-found, found])
+    return found + held * share
