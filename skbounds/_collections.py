@@ -20,7 +20,14 @@ from skbounds._base import is_collection
 # Sums that are added in one task.
 _FAN_IN = 8
 
-__all__ = ["Chunks", "is_collection", "join", "lazy_on_collections"]
+__all__ = [
+    "Chunks",
+    "as_table",
+    "is_collection",
+    "join",
+    "lazy_on_collections",
+    "set_names",
+]
 
 
 def _dask():
@@ -38,6 +45,8 @@ class Chunks:
     y : dask array, series or dataframe, or ndarray, or None
         With as many rows in each chunk as X; of another division where X is an array.
     weight : the same or None
+    dtype : dtype or None
+        Of X as functions get it; None leaves it as it is.
 
     Attributes
     ----------
@@ -47,7 +56,8 @@ class Chunks:
     y_ndim : int or None
     """
 
-    def __init__(self, X, y=None, weight=None):
+    def __init__(self, X, y=None, weight=None, *, dtype=np.float64):
+        self.dtype = dtype
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got {X.ndim}D collection instead: X must have "
@@ -142,7 +152,7 @@ class Chunks:
         if numbered:
             starts = [0, *np.cumsum(self.sizes)[:-1].tolist()]
         return [
-            run(function, number, start, self.n_features, *part, *shared)
+            run(function, (number, start, self.n_features, self.dtype), *part, *shared)
             for number, (start, part) in enumerate(zip(starts, self.parts, strict=True))
         ]
 
@@ -159,6 +169,20 @@ class Chunks:
         cuts = np.searchsorted(numbers, ends)
         own = [numbers[a:b] - ends[k] for k, (a, b) in enumerate(pairwise(cuts))]
         return join(self.map(_take, own, numbered=True))
+
+
+def as_table(X):
+    """Return a collection of one dimension as one column."""
+    if X.ndim != 1:
+        return X
+    return X.to_frame() if _is_frame(X) else X[:, None]
+
+
+def set_names(estimator, chunks) -> None:
+    """Set what a fit tells of the features."""
+    estimator.n_features_in_ = chunks.n_features
+    if chunks.names is not None:
+        estimator.feature_names_in_ = np.asarray(chunks.names, dtype=object)
 
 
 def join(parts):
@@ -187,10 +211,11 @@ def _parts(values):
     return list(found) if isinstance(found, list) else np.ravel(found).tolist()
 
 
-def _run(function, number, start, n_features, X, y, weight, *shared):
+def _run(function, what, X, y, weight, *shared):
     """Check a chunk and apply a function to it."""
+    number, start, n_features, dtype = what
     try:
-        X, y, weight = _checked(X, y, weight, n_features)
+        X, y, weight = _checked(X, y, weight, n_features, dtype)
     except ValueError as error:
         error.add_note(f"In chunk {number} of the collection.")
         raise
@@ -199,10 +224,10 @@ def _run(function, number, start, n_features, X, y, weight, *shared):
     return function(X, y, weight, (number, start), *shared)
 
 
-def _checked(X, y, weight, n_features):
+def _checked(X, y, weight, n_features, dtype):
     # Empty chunks are what filters of dataframes leave.
     X = check_array(
-        X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, input_name="X"
+        X, accept_sparse="csr", dtype=dtype, ensure_min_samples=0, input_name="X"
     )
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} columns here, and {n_features} as said.")
@@ -269,18 +294,20 @@ def _lazily(model, method, X, args, kwargs):
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
+    if X.ndim == 1 and model.n_features_in_ == 1:
+        X = as_table(X)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has shape {X.shape}, but {type(model).__name__} is expecting "
             f"{model.n_features_in_} features as input."
         )
     names = None
+    probe = probe_of(model)
     if _is_frame(X):
         names = list(X.columns)
-        X = X.astype(np.float64).to_dask_array()
+        X = (X if probe.dtype == object else X.astype(np.float64)).to_dask_array()
     X = X.rechunk({1: -1})
-    # What the result is like, from one row of the model's own kind.
-    probe = np.ones((1, model.n_features_in_))
+    # What the result is like, from one row.
     like = _of_block(probe, model, method, names, args, kwargs)
     shape = {"chunks": (X.chunks[0], *((size,) for size in like.shape[1:]))}
     if like.ndim == 1:
@@ -291,11 +318,17 @@ def _lazily(model, method, X, args, kwargs):
     )  # fmt: skip
 
 
+def probe_of(model):
+    """Return a row that a fitted model takes."""
+    if hasattr(model, "categories_"):
+        return np.array([[names[0] for names in model.categories_]], dtype=object)
+    return np.ones((1, model.n_features_in_))
+
+
 def _of_block(block, model, method, names, args, kwargs):
     if not block.shape[0]:
         # Methods want a row.
-        return _of_block(np.ones((1, block.shape[1])), model, method, names, args,
-                         kwargs)[:0]  # fmt: skip
+        return _of_block(probe_of(model), model, method, names, args, kwargs)[:0]
     if names is not None:
         import pandas
 

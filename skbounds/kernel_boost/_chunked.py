@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy.sparse import issparse
 
-from skbounds._collections import Chunks
+from skbounds._collections import Chunks, set_names
 from skbounds._copies import looks_continuous
 from skbounds._magnitude import check_magnitude
 from skbounds.kernel_boost import _solvers
@@ -252,11 +252,6 @@ class ChunkedFit:
                 "and y_val for stopping='validation'."
             )
 
-    def _set_names(self, chunks):
-        self.n_features_in_ = chunks.n_features
-        if chunks.names is not None:
-            self.feature_names_in_ = np.asarray(chunks.names, dtype=object)
-
     def _sample(self, chunks, facts, rng):
         """Return some rows, their targets and numbers; None where all are as few."""
         limit = min(self._rank_limit(facts.n), facts.n)
@@ -331,7 +326,7 @@ class ChunkedRegression(ChunkedFit):
         )
         self._check_targets(np.stack([low.min(axis=0), high.max(axis=0)]))
         offset = totals @ means / totals.sum() * self.fit_intercept
-        self._set_names(chunks)
+        set_names(self, chunks)
         rng = self._rng()
         found = self._sample(chunks, facts, rng)
         if found is None:

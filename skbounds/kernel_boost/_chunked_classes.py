@@ -14,7 +14,7 @@ from scipy import linalg
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbounds._blocks import row_blocks
-from skbounds._collections import Chunks
+from skbounds._collections import Chunks, set_names
 from skbounds._labels import check_labels, code_labels
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._chunked import ChunkedFit, find_facts
@@ -326,7 +326,7 @@ class ChunkedClassification(ChunkedFit):
         self._check_chunks(groups, X_val)
         chunks = Chunks(X, y, sample_weight)
         facts, summaries = find_facts(chunks, _of_labels)
-        self._set_names(chunks)
+        set_names(self, chunks)
         totals = self._find_classes(summaries)
         n_classes = len(self.classes_)
         self._factors_ = class_factors(

@@ -10,6 +10,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._collections import (
+    Chunks,
+    as_table,
+    is_collection,
+    lazy_on_collections,
+    set_names,
+)
 from skbounds._labels import declared_order
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
@@ -25,6 +32,8 @@ _STIRLING = 64.0
 
 class BaseSMPDensity(DensityMixin, SkboundsEstimator):
     """``score`` and checks shared by the density estimators."""
+
+    _takes_collections = True
 
     def score(self, X, y=None):
         """Compute the total log likelihood.
@@ -55,15 +64,25 @@ class BaseSMPDensity(DensityMixin, SkboundsEstimator):
 class _ColumnDensity(BaseSMPDensity):
     """A density estimator of single observations: X is a column."""
 
+    def _column_chunks(self, X, sample_weight, dtype=np.float64):
+        """Return a collection of dask in chunks of one column."""
+        chunks = Chunks(as_table(X), weight=sample_weight, dtype=dtype)
+        self._check_width(chunks.n_features)
+        set_names(self, chunks)
+        return chunks
+
+    def _check_width(self, n_columns):
+        if n_columns != 1:
+            raise ValueError(
+                f"{type(self).__name__} estimates the law of one variable: X must have "
+                f"shape (n_samples, 1) or (n_samples,); got {n_columns} columns."
+            )
+
     def _validate_column(self, X, *, reset, dtype):
         if np.ndim(X) == 1:
             X = np.asarray(X).reshape(-1, 1)
         X = validate_data(self, X, dtype=dtype, reset=reset)
-        if X.shape[1] != 1:
-            raise ValueError(
-                f"{type(self).__name__} estimates the law of one variable: X must have "
-                f"shape (n_samples, 1) or (n_samples,); got {X.shape[1]} columns."
-            )
+        self._check_width(X.shape[1])
         return X[:, 0]
 
     def __sklearn_tags__(self):
@@ -161,6 +180,8 @@ class MultinomialSMP(_ColumnDensity):
         self : object
             Fitted estimator.
         """
+        if is_collection(X):
+            return self._fit_chunks(X, sample_weight)
         declared, _ = declared_order(X)
         X = self._validate_column(X, reset=True, dtype=None)
         weight = check_sample_weight(sample_weight, X)
@@ -175,31 +196,61 @@ class MultinomialSMP(_ColumnDensity):
                     "missing ones; give categories explicitly otherwise."
                 ) from None
         else:
-            if len(self.categories) != 1:
-                raise ValueError(
-                    "categories must be a list with one array of allowed values; got "
-                    f"{len(self.categories)} arrays."
-                )
-            categories = np.unique(np.asarray(self.categories[0]))
-            if len(categories) == 0:
-                raise ValueError("categories must hold at least one value; got none.")
+            categories = self._given_categories()
         used = weight > 0
         counts = np.bincount(
             _encode(X[used], categories),
             weights=weight[used],
             minlength=len(categories),
         )
-        total = weight.sum()
+        # Categories that no row has were not taken from the rows.
+        fixed = not isinstance(self.categories, str) or bool(
+            declared is not None and (counts == 0.0).any()
+        )
+        return self._set_counts(categories, counts, fixed)
+
+    def _given_categories(self):
+        if len(self.categories) != 1:
+            raise ValueError(
+                "categories must be a list with one array of allowed values; got "
+                f"{len(self.categories)} arrays."
+            )
+        categories = np.unique(np.asarray(self.categories[0]))
+        if len(categories) == 0:
+            raise ValueError("categories must hold at least one value; got none.")
+        return categories
+
+    def _fit_chunks(self, X, sample_weight):
+        """Count the categories of a collection of dask."""
+        chunks = self._column_chunks(X, sample_weight, dtype=None)
+        found = chunks.map(_counts_of)
+        values = np.concatenate([values for values, _ in found])
+        counts = np.concatenate([counts for _, counts in found])
+        known = values[counts > 0.0]
+        if isinstance(self.categories, str):
+            categories = np.unique(known)
+        else:
+            categories = self._given_categories()
+        codes = _encode(known, categories)
+        counts = np.bincount(codes, counts[counts > 0.0], minlength=len(categories))
+        if not counts.any():
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number."
+            )
+        return self._set_counts(
+            categories, counts, not isinstance(self.categories, str)
+        )
+
+    def _set_counts(self, categories, counts, fixed):
+        total = counts.sum()
         self.categories_ = [categories]
         self.counts_ = counts
         self.proba_ = (counts + 1.0) / (total + len(categories))
         self.excess_risk_bound_ = float(np.log((total + len(categories)) / (total + 1)))
-        # Categories that no row has were not taken from the rows.
-        self.bound_valid_ = not isinstance(self.categories, str) or bool(
-            declared is not None and (counts == 0.0).any()
-        )
+        self.bound_valid_ = fixed
         return self
 
+    @lazy_on_collections
     def score_samples(self, X):
         """Compute the log probability of each observation.
 
@@ -242,6 +293,39 @@ class MultinomialSMP(_ColumnDensity):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _counts_of(X, y, weight):
+    """Return the values of a chunk and their weights."""
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    values, codes = np.unique(X[:, 0], return_inverse=True)
+    return values, np.bincount(codes, weight, minlength=len(values))
+
+
+def _moments_of(X, y, weight, center):
+    """Return the sum of the weights and of rows about a point."""
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    check_magnitude(X, "X")
+    return np.array(weight.sum()), weight @ (X - center)
+
+
+def _trace_of(X, y, weight, mean, factor):
+    """Return the weighted sum of squares of whitened rows."""
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    whitened = linalg.solve_triangular(factor, (X - mean).T, lower=True)
+    return (np.array(np.sum(whitened**2 @ weight)),)
+
+
+def _mean_of(chunks):
+    """Return the weighted mean of the rows, and the sum of the weights."""
+    center = np.zeros(chunks.n_features)
+    # About the first mean, for the digits that an offset takes.
+    for _ in range(2):
+        total, sums = chunks.sums(_moments_of, center)
+        if not total > 0.0:
+            raise ValueError("X has no row of positive weight.")
+        center = center + sums / total
+    return center, float(total)
 
 
 def _encode(X, categories):
@@ -355,10 +439,15 @@ class GaussianSMP(BaseSMPDensity):
         self : object
             Fitted estimator.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        check_magnitude(X, "X")
-        weight = check_sample_weight(sample_weight, X)
-        n_features = X.shape[1]
+        chunks = None
+        if is_collection(X):
+            chunks = Chunks(X, weight=sample_weight)
+            set_names(self, chunks)
+        else:
+            X = validate_data(self, X, dtype=np.float64)
+            check_magnitude(X, "X")
+            weight = check_sample_weight(sample_weight, X)
+        n_features = self.n_features_in_
         model = np.eye(n_features)
         if self.covariance is not None:
             model = check_array(self.covariance, dtype=np.float64)
@@ -375,16 +464,20 @@ class GaussianSMP(BaseSMPDensity):
             raise ValueError(
                 "covariance must be symmetric and positive definite."
             ) from None
-        n = weight.sum()
-        mean = np.average(X, axis=0, weights=weight)
+        if chunks is None:
+            n, mean = weight.sum(), np.average(X, axis=0, weights=weight)
+        else:
+            mean, n = _mean_of(chunks)
         widening = {"smp": (1 + 1 / n) ** 2, "minimax": 1 + 1 / n, "mle": 1.0}
         scale2 = widening[self.variant]
         if self.variant == "mle":
             bound = np.nan
             if n > 1:
-                whitened = linalg.solve_triangular(factor, (X - mean).T, lower=True)
-                trace = np.sum(whitened**2 @ weight) / (n - 1)
-                bound = trace / (2 * n)
+                if chunks is None:
+                    (squares,) = _trace_of(X, None, weight, mean, factor)
+                else:
+                    (squares,) = chunks.sums(_trace_of, mean, factor)
+                bound = squares / (n - 1) / (2 * n)
         else:
             bound = 0.5 * n_features * np.log(scale2)
         self.mean_ = mean
@@ -394,6 +487,7 @@ class GaussianSMP(BaseSMPDensity):
         self._factor_ = np.sqrt(scale2) * factor
         return self
 
+    @lazy_on_collections
     def score_samples(self, X):
         """Compute the log density of each observation.
 
@@ -510,15 +604,22 @@ class PoissonSMP(_ColumnDensity):
         self : object
             Fitted estimator.
         """
-        X = self._validate_counts(X, reset=True)
-        weight = check_sample_weight(sample_weight, X)
-        n = weight.sum()
-        self.rate_ = float(np.average(X, weights=weight))
+        if is_collection(X):
+            chunks = self._column_chunks(X, sample_weight)
+            chunks.map(_check_counts)
+            (rate,), n = _mean_of(chunks)
+            self.rate_ = float(rate)
+        else:
+            X = self._validate_counts(X, reset=True)
+            weight = check_sample_weight(sample_weight, X)
+            n = weight.sum()
+            self.rate_ = float(np.average(X, weights=weight))
         self.mean_ = float(self.rate_ + (n + 1) / n**2)
         self.excess_risk_bound_ = float(np.log1p(1 / n))
         self._n_ = float(n)
         return self
 
+    @lazy_on_collections
     def score_samples(self, X):
         """Compute the log probability of each count.
 
@@ -568,11 +669,7 @@ class PoissonSMP(_ColumnDensity):
 
     def _validate_counts(self, X, *, reset):
         X = self._validate_column(X, reset=reset, dtype=np.float64)
-        if np.any(X < 0) or np.any(X != np.floor(X)):
-            raise ValueError(
-                "PoissonSMP needs non-negative integers in X; got values like "
-                f"{float(X[(X < 0) | (X != np.floor(X))][0])!r}."
-            )
+        _check_counts(X)
         return X
 
     def _log_proba(self, k):
@@ -584,6 +681,15 @@ class PoissonSMP(_ColumnDensity):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
+
+
+def _check_counts(X, y=None, weight=None):
+    """Refuse what is no count."""
+    if np.any(X < 0) or np.any(X != np.floor(X)):
+        raise ValueError(
+            "PoissonSMP needs non-negative integers in X; got values like "
+            f"{float(X[(X < 0) | (X != np.floor(X))][0])!r}."
+        )
 
 
 def _log_poisson(k, m, gap):
