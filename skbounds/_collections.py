@@ -22,6 +22,7 @@ _FAN_IN = 8
 
 __all__ = [
     "Chunks",
+    "add_tuples",
     "as_table",
     "is_collection",
     "join",
@@ -132,12 +133,22 @@ class Chunks:
         """
         return list(_dask().compute(*self._tasks(function, shared, numbered)))
 
-    def sums(self, function, *shared, numbered=False):
-        """Return the sums of the tuples of arrays that a function makes of chunks."""
+    def sums(self, function, *shared, numbered=False, combine=None):
+        """Return the sums of the tuples of arrays that a function makes of chunks.
+
+        Parameters
+        ----------
+        function : callable
+            See `map`.
+        shared : objects
+        numbered : bool
+        combine : callable or None
+            ``combine(*tuples)`` in place of the sum.
+        """
         dask = _dask()
         level = self._tasks(function, shared, numbered)
         while len(level) > 1:
-            add = dask.delayed(_add, pure=False)
+            add = dask.delayed(combine or add_tuples, pure=False)
             level = [
                 add(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)
             ]
@@ -214,14 +225,13 @@ def _parts(values):
 def _run(function, what, X, y, weight, *shared):
     """Check a chunk and apply a function to it."""
     number, start, n_features, dtype = what
+    place = () if start is None else ((number, start),)
     try:
         X, y, weight = _checked(X, y, weight, n_features, dtype)
-    except ValueError as error:
+        return function(X, y, weight, *place, *shared)
+    except Exception as error:
         error.add_note(f"In chunk {number} of the collection.")
         raise
-    if start is None:
-        return function(X, y, weight, *shared)
-    return function(X, y, weight, (number, start), *shared)
 
 
 def _checked(X, y, weight, n_features, dtype):
@@ -264,7 +274,7 @@ def _take(X, y, weight, place, own):
     )
 
 
-def _add(*parts):
+def add_tuples(*parts):
     """Return the sums of tuples of arrays, in their order."""
     total = list(parts[0])
     for part in parts[1:]:
@@ -308,14 +318,22 @@ def _lazily(model, method, X, args, kwargs):
         X = (X if probe.dtype == object else X.astype(np.float64)).to_dask_array()
     X = X.rechunk({1: -1})
     # What the result is like, from one row.
-    like = _of_block(probe, model, method, names, args, kwargs)
+    like = _of_block(probe, model, method, names, None, args, kwargs)
+    if not isinstance(like, tuple):
+        return _mapped(X, like, model, method, names, None, args, kwargs)
+    return tuple(
+        _mapped(X, one, model, method, names, k, args, kwargs)
+        for k, one in enumerate(like)
+    )
+
+
+def _mapped(X, like, *what):
     shape = {"chunks": (X.chunks[0], *((size,) for size in like.shape[1:]))}
     if like.ndim == 1:
         shape["drop_axis"] = 1
-    return X.map_blocks(
-        _of_block, model, method, names, args, kwargs, dtype=like.dtype, meta=like[:0],
-        **shape,
-    )  # fmt: skip
+    elif like.ndim > 2:
+        shape["new_axis"] = list(range(2, like.ndim))
+    return X.map_blocks(_of_block, *what, dtype=like.dtype, meta=like[:0], **shape)
 
 
 def probe_of(model):
@@ -325,12 +343,17 @@ def probe_of(model):
     return np.ones((1, model.n_features_in_))
 
 
-def _of_block(block, model, method, names, args, kwargs):
-    if not block.shape[0]:
+def _of_block(block, model, method, names, which, args, kwargs):
+    """Return what a method makes of a chunk; one of several results, where asked."""
+    empty = not block.shape[0]
+    if empty:
         # Methods want a row.
-        return _of_block(probe_of(model), model, method, names, args, kwargs)[:0]
+        block = probe_of(model)
     if names is not None:
         import pandas
 
         block = pandas.DataFrame(block, columns=names)
-    return method(model, block, *args, **kwargs)
+    found = method(model, block, *args, **kwargs)
+    if which is not None:
+        found = found[which]
+    return found[:0] if empty else found

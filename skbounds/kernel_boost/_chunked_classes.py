@@ -11,11 +11,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils.multiclass import check_classification_targets
 
 from skbounds._blocks import row_blocks
+from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
 from skbounds._collections import Chunks, set_names
-from skbounds._labels import check_labels, code_labels
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._chunked import ChunkedFit, find_facts
 from skbounds.kernel_boost._flow import BaseFlow
@@ -27,12 +26,6 @@ from skbounds.kernel_boost._losses import loss_of
 
 # Rows of a block of the kernel matrix.
 _CHUNK = 4096
-
-
-def _of_labels(y, weight):
-    """Return the labels and their weights."""
-    labels, codes = np.unique(check_labels(y), return_inverse=True)
-    return labels, np.bincount(codes, weight)
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Labels:
 
     def codes(self, y):
         """Return numbers of classes."""
-        return code_labels(check_labels(y, known=True), self.classes)
+        return codes_of(y, self.classes)
 
     def __call__(self, y, weight):
         """Return indicators without their means (n, 1 or K), and what rows count."""
@@ -325,7 +318,7 @@ class ChunkedClassification(ChunkedFit):
     def _fit_chunks(self, X, y, sample_weight, X_val, y_val, sample_weight_val, groups):
         self._check_chunks(groups, X_val)
         chunks = Chunks(X, y, sample_weight)
-        facts, summaries = find_facts(chunks, _of_labels)
+        facts, summaries = find_facts(chunks, weights_of_labels)
         set_names(self, chunks)
         totals = self._find_classes(summaries)
         n_classes = len(self.classes_)
@@ -368,15 +361,13 @@ class ChunkedClassification(ChunkedFit):
 
     def _find_classes(self, summaries):
         """Set the classes; return their weights."""
-        labels = np.concatenate([labels for labels, _ in summaries])
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, totals = join_classes(summaries)
         if len(self.classes_) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the "
                 f"data contains only one class: {self.classes_.tolist()[0]!r}."
             )
-        return np.bincount(codes, np.concatenate([w for _, w in summaries]))
+        return totals
 
     def _follow_chunks(self, problem, columns, rows, facts, held_out):
         options = self._options(self._rule())

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._collections import lazy_on_collections
 from skbounds._labels import validate_labelled
 from skbounds._magnitude import LARGEST, check_magnitude
 from skbounds._sklearn_compat import check_sample_weight
@@ -118,6 +119,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         ]
         return np.concatenate(parts)
 
+    @lazy_on_collections
     def predict_log_proba(self, X):
         """Predict logarithms of class probabilities.
 
@@ -133,6 +135,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         """
         return self._map_rows(self._log_proba, X)
 
+    @lazy_on_collections
     def predict_proba(self, X):
         """Predict class probabilities.
 
@@ -148,6 +151,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @lazy_on_collections
     def decision_function(self, X):
         """Predict log-odds (two classes) or log probabilities (more).
 
@@ -166,6 +170,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
             return log_proba[:, 1] - log_proba[:, 0]
         return log_proba
 
+    @lazy_on_collections
     def predict(self, X):
         """Predict the most probable class.
 
@@ -186,6 +191,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         return self.classes_[codes]
 
     @available_if(_is_binary)
+    @lazy_on_collections
     def predict_interval(self, X):
         """Predict the probabilities under the two virtual fits.
 

@@ -126,8 +126,20 @@ def step_length(direction_raw: np.ndarray, axis) -> np.ndarray:
     this length. ``r <= 1`` returns 1: the full Newton step then decreases the objective
     already by the same bound.
     """
-    r = np.max(np.abs(direction_raw), axis=axis)
-    r = np.maximum(r * (1.0 if direction_raw.shape[-2] == 1 else 2.0), 1e-300)
+    largest = np.max(np.abs(direction_raw), axis=axis)
+    return safe_step(largest, several=direction_raw.shape[-2] > 1)
+
+
+def safe_step(largest, *, several):
+    """Return the same from the largest change of a raw prediction.
+
+    Parameters
+    ----------
+    largest : float or ndarray
+    several : bool
+        Whether there is a raw prediction for each class.
+    """
+    r = np.maximum(largest * (2.0 if several else 1.0), 1e-300)
     return np.where(r <= 1.0, 1.0, np.log1p(r) / r)
 
 
@@ -210,7 +222,7 @@ def factorize(hessian: np.ndarray) -> np.ndarray:
     raise np.linalg.LinAlgError("The Hessian of the log loss is not positive definite.")
 
 
-def _residuals(raw, proba, onehot):
+def residuals(raw, proba, onehot):
     """Return ``proba - onehot``, exact also where a row is all but certain."""
     if len(raw) == 1:
         sign = 2.0 * onehot - 1.0
@@ -222,7 +234,11 @@ def _residuals(raw, proba, onehot):
 def _floor(Z, weight):
     """Return the least penalties that doubles can tell from none beside such rows."""
     squares = Z.multiply(Z) if sparse.issparse(Z) else Z * Z
-    squares = np.asarray(squares.T @ weight).ravel() / weight.sum()
+    return smallest_penalties(np.asarray(squares.T @ weight).ravel() / weight.sum())
+
+
+def smallest_penalties(squares):
+    """Return the same from the mean squares of the columns."""
     return _SMALLEST_PENALTY * np.where(squares > 0.0, squares, squares.mean())
 
 
@@ -367,7 +383,7 @@ def _fit(
     while not converged and n_iter < max_iter:
         n_iter += 1
         proba = raw_to_proba(raw)
-        residual = Q.T @ (_residuals(raw, proba, onehot) * weight)
+        residual = Q.T @ (residuals(raw, proba, onehot) * weight)
         gradient = (Z.T @ residual.T).T + penalty * theta
         direction = None
         if lazy and inv_factor is not None:

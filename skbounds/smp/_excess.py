@@ -29,11 +29,11 @@ from skbounds.smp._one_step import gram, whitened_rows
 from skbounds.smp._tilts import label_targets
 
 # Of s h: beyond, the expansion around the maximum likelihood fit means nothing.
-_LARGEST_LEVERAGE = 0.8
+LARGEST_LEVERAGE = 0.8
 # Of 1 - s h.
 _FLOOR = 0.05
 # A log-odds that no maximum likelihood fit of separated classes stays below.
-_SEPARATED = 30.0
+SEPARATED = 30.0
 
 
 @dataclass
@@ -95,7 +95,7 @@ def maximum_likelihood(data, theta=None):
     onehot = label_targets(data["n_classes"])[data["codes"]].T
     residual = contrasts(data["n_classes"]).T @ ((base.proba - onehot) * weight)
     half = base.inv_factor @ (Z.T @ residual.T).T.ravel()
-    if not (spread < _SEPARATED and half @ half < 1e-8):
+    if not (spread < SEPARATED and half @ half < 1e-8):
         return None
     return base
 
@@ -120,34 +120,74 @@ def logistic_excess(data, base: BaseFit, loss, log_normalizer) -> Excess:
     codes, weight = data["codes"], data["weight"]
     total, unit = weight.sum(), np.minimum(weight, 1.0)
     if log_normalizer is not None:
-        residual = base.proba[0] - codes
-        curvature = base.proba[0] * (1.0 - base.proba[0])
-        h = leverages(base)
         pull = base.penalty * base.theta[0] / total
-        cross, pulled = _products(base, pull)
-        squared = residual**2 * h + 2.0 * residual * cross + pulled
-        rest = np.maximum(1.0 - unit * curvature * h, _FLOOR)
-        result.penalized, result.penalized_error = mean_and_error(
-            log_normalizer - 0.5 * unit * squared / rest, weight
-        )
+        terms = penalized_terms(base, codes, unit, log_normalizer, pull)
+        result.penalized, result.penalized_error = mean_and_error(terms, weight)
     best = maximum_likelihood(data, base.theta)
     if best is None or not total > len(best.penalty):
         return result
+    terms, squared, curved, largest = plain_terms(best, codes, unit, loss)
+    if not largest <= LARGEST_LEVERAGE:
+        return result
+    result.risk, result.risk_error = mean_and_error(terms, weight)
+    # The trace of H^-1 H is the number of coefficients that the rows determine.
+    result.dimension_ratio = float(weight @ (unit * squared)) / float(weight @ curved)
+    return result
+
+
+def penalized_terms(base, codes, unit, log_normalizer, pull):
+    """Return what rows contribute to the excess over the best penalised loss.
+
+    Parameters
+    ----------
+    base : BaseFit
+        To all rows, with some of them.
+    codes, unit, log_normalizer : ndarray of shape (n,)
+        Of these rows; what is left out of them, at most 1.
+    pull : ndarray of shape (p,)
+        The penalty's gradient by the number of rows.
+    """
+    residual = base.proba[0] - codes
+    curvature = base.proba[0] * (1.0 - base.proba[0])
+    h = leverages(base)
+    cross, pulled = _products(base, pull)
+    squared = residual**2 * h + 2.0 * residual * cross + pulled
+    rest = np.maximum(1.0 - unit * curvature * h, _FLOOR)
+    return log_normalizer - 0.5 * unit * squared / rest
+
+
+def plain_terms(best, codes, unit, loss):
+    """Return what rows contribute to the excess over the best model.
+
+    Returns
+    -------
+    terms, squared, curved : ndarray of shape (n,)
+        The latter are r^2 h and s h.
+    largest : float
+        Leverage; the terms mean nothing where it is too large.
+    """
     residual = best.proba[0] - codes
     curvature = best.proba[0] * (1.0 - best.proba[0])
     h = leverages(best)
-    if not (curvature * h * unit).max() <= _LARGEST_LEVERAGE:
-        return result
     own = log_loss_per_sample(best.raw(best.Z), codes[None])
-    rest = 1.0 - unit * curvature * h
-    squared = residual**2 * h
-    result.risk, result.risk_error = mean_and_error(
-        loss - own - 0.5 * unit * squared / rest, weight
-    )
-    # The trace of H^-1 H is the number of coefficients that the rows determine.
-    rank = float(weight @ (curvature * h))
-    result.dimension_ratio = float(weight @ (unit * squared)) / rank
-    return result
+    curved, squared = curvature * h, residual**2 * h
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = loss - own - 0.5 * unit * squared / (1.0 - unit * curved)
+    return terms, squared, curved, float((curved * unit).max())
+
+
+def moments(contributions, weight):
+    """Return the sums of weighted contributions of rows and of their squares."""
+    return np.array([weight @ contributions, weight @ contributions**2])
+
+
+def from_moments(sums, total):
+    """Return the weighted mean, and its standard error, from `moments`."""
+    mean = float(sums[0] / total)
+    if not np.isfinite(sums).all():
+        return mean, np.nan
+    spread = max(sums[1] / total - mean**2, 0.0)
+    return mean, float(np.sqrt(spread / total))
 
 
 def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
@@ -159,49 +199,49 @@ def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
     alpha : float
     sigma : ndarray of shape (n_outputs,)
     """
-    weight, e = sample.weight, sample.e
-    total = weight.sum()
-    lambda_ = alpha / (total + 1.0)
-    inverse = 1.0 / np.where(e + total * lambda_ > 0.0, e + total * lambda_, np.inf)
-    theta = sample.g * inverse[:, None]
+    law = sample.law
+    # Least squares, in the directions that the rows have.
+    seen = law.e > law.tolerance * law.e.max(initial=0.0)
+    n_coefficients = np.count_nonzero(seen) + law.has_mean
+    determined = bool(law.total > n_coefficients > 0)
+    penalized, plain, ratio = sample.sums(
+        _excess_sums, alpha, sigma, seen if determined else None
+    )
+    result = Excess()
+    result.penalized, result.penalized_error = from_moments(penalized, law.total)
+    if determined and np.isfinite(plain).all():
+        result.risk, result.risk_error = from_moments(plain, law.total)
+        result.dimension_ratio = float(ratio) / (n_coefficients * len(sigma))
+    return result
+
+
+def _excess_sums(law, z, y, weight, alpha, sigma, seen):
+    """Return the moments of the rows' contributions, and of the dimension ratio."""
+    lambda_ = alpha / (law.total + 1.0)
+    whole = law.e + law.total * lambda_
+    inverse = 1.0 / np.where(whole > 0.0, whole, np.inf)
+    theta = law.g * inverse[:, None]
     squared_norm = np.sum(theta**2, axis=0)
     pulled = lambda_**2 * np.sum(theta**2 * inverse[:, None], axis=0)
-    # Least squares, in the directions that the rows have.
-    seen = e > sample.tolerance * e.max(initial=0.0)
-    n_coefficients = np.count_nonzero(seen) + sample.has_mean
-    determined = bool(total > n_coefficients > 0)
-    plain_sample = replace(
-        sample,
-        e=e[seen],
-        g=sample.g[seen],
-        rows=lambda rows: sample.rows(rows)[:, seen],
-    )
-    penalized, plain = np.empty(len(weight)), np.empty(len(weight))
-    ratio = 0.0
-    for rows, z in sample.blocks():
-        unit = np.minimum(weight[rows], 1.0)[:, None]
-        scores, log_std, residual, h = sample.leave_one_out(alpha, rows, z)
-        loss = 0.5 * (scores / sigma) ** 2 + log_std[:, None]
-        # log Z is the loss less the penalised loss of the fit to all rows.
-        own = 0.5 * (residual**2 + lambda_ * squared_norm) / sigma**2
-        cross = z @ (theta * inverse[:, None])
-        squared = residual**2 * h[:, None] - 2.0 * residual * lambda_ * cross + pulled
-        rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
-        terms = loss - own - 0.5 * unit * squared / rest / sigma**2
-        penalized[rows] = terms.sum(axis=1)
-        if determined:
-            _, _, residual, h = plain_sample.leave_one_out(0.0, rows, z[:, seen])
-            rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
-            squared = unit * residual**2 * h[:, None] / sigma**2
-            terms = loss - 0.5 * (residual / sigma) ** 2 - 0.5 * squared / rest
-            plain[rows] = terms.sum(axis=1)
-            ratio += float(weight[rows] @ squared.sum(axis=1))
-    result = Excess()
-    result.penalized, result.penalized_error = mean_and_error(penalized, weight)
-    if determined and np.isfinite(plain).all():
-        result.risk, result.risk_error = mean_and_error(plain, weight)
-        result.dimension_ratio = ratio / (n_coefficients * len(sigma))
-    return result
+    unit = np.minimum(weight, 1.0)[:, None]
+    scores, log_std, residual, h = law.leave_one_out(alpha, z, y, weight)
+    loss = 0.5 * (scores / sigma) ** 2 + log_std[:, None]
+    # log Z is the loss less the penalised loss of the fit to all rows.
+    own = 0.5 * (residual**2 + lambda_ * squared_norm) / sigma**2
+    cross = z @ (theta * inverse[:, None])
+    squared = residual**2 * h[:, None] - 2.0 * residual * lambda_ * cross + pulled
+    rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
+    terms = loss - own - 0.5 * unit * squared / rest / sigma**2
+    penalized = moments(terms.sum(axis=1), weight)
+    if seen is None:
+        return penalized, np.full(2, np.nan), np.array(np.nan)
+    plain = replace(law, e=law.e[seen], g=law.g[seen])
+    _, _, residual, h = plain.leave_one_out(0.0, z[:, seen], y, weight)
+    rest = np.maximum(1.0 - unit * h[:, None], _FLOOR)
+    squared = unit * residual**2 * h[:, None] / sigma**2
+    terms = loss - 0.5 * (residual / sigma) ** 2 - 0.5 * squared / rest
+    ratio = np.array(weight @ squared.sum(axis=1))
+    return penalized, moments(terms.sum(axis=1), weight), ratio
 
 
 class ExcessStatements:

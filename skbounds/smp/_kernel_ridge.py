@@ -19,7 +19,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
 )
 from skbounds.smp._regression import BaseSMPRegressor
-from skbounds.smp._ridge_loo import Spectral
+from skbounds.smp._ridge_loo import Spectral, SpectralLaw
 
 _KERNELS = {
     "additive_chi2",
@@ -299,17 +299,21 @@ class KernelRidgeSMP(BaseSMPRegressor):
         null = e <= len(e) * np.finfo(float).eps * e[-1]
         e[null] = 0.0
         seen = np.where(null[:, None], 0.0, projected)
-        sample = Spectral(
-            rows=lambda rows: Q[rows] * np.sqrt(e) / root[rows, None],
+        common = SpectralLaw(
             e=e,
             g=np.sqrt(e)[:, None] * seen,
             mean=np.zeros(y.shape[1]),
-            y=targets,
-            weight=counts,
+            total=counts.sum(),
             has_mean=False,
         )
+        sample = Spectral(
+            common,
+            lambda rows: Q[rows] * np.sqrt(e) / root[rows, None],
+            targets,
+            counts,
+        )
         self._set_law(sample, diagonal.max(), self._noise_scale(sample))
-        self._warn_floor(targets)
+        self._warn_floor(sample)
         dual_coef = np.zeros(y.shape)
         dual_coef[used] = root[:, None] * (Q @ (projected / (e + self.alpha_)[:, None]))
         self.dual_coef_ = dual_coef[:, 0] if self._single_output_ else dual_coef

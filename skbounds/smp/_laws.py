@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Integral, Real
 
@@ -62,6 +63,7 @@ class PredictiveLaws(metaclass=ABCMeta):
             )
         return y
 
+    @lazy_on_collections
     def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
         """Predict quantiles of the predictive law.
 
@@ -88,6 +90,7 @@ class PredictiveLaws(metaclass=ABCMeta):
             )
         return self._by_output(self._quantiles_of(X, levels))
 
+    @lazy_on_collections
     def predict_interval(self, X, level=0.9):
         """Predict central intervals.
 

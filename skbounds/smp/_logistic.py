@@ -11,10 +11,12 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._collections import Chunks, is_collection, set_names
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
 from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum
+from skbounds.smp._design import Design
 from skbounds.smp._excess import (
     Excess,
     ExcessStatements,
@@ -22,6 +24,11 @@ from skbounds.smp._excess import (
     maximum_likelihood,
 )
 from skbounds.smp._grid import check_grid
+from skbounds.smp._logistic_chunks import (
+    fit_chunks,
+    leave_one_out_chunks,
+    read_chunks,
+)
 from skbounds.smp._one_step import one_step_fits, one_step_leave_one_out
 from skbounds.smp._tilts import label_scores, log_normalize, virtual_tilts
 from skbounds.smp._virtual import exact_leave_one_out
@@ -53,6 +60,11 @@ class LeaveOneOut:
     log_normalizer: float
     rows: tuple
     base: BaseFit
+
+
+def float_of(C):
+    """Return C as a number, 1 where it is to be found."""
+    return 1.0 if isinstance(C, str) else float(C)
 
 
 class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
@@ -253,6 +265,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
     0.089
     """
 
+    _takes_collections = True
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0, None, closed="right"), StrOptions({"theory", "loo"})],
         "fit_intercept": ["boolean"],
@@ -326,6 +339,8 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         self : object
             Fitted estimator.
         """
+        if is_collection(X):
+            return self._fit_chunks(X, y, sample_weight)
         X, codes, weight, classes = self._validate_training(X, y, sample_weight)
         design = self._make_design(X, weight)
         data = {
@@ -377,6 +392,60 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             unpenalized = self.fit_intercept and not self.penalize_intercept
             self._training_["spectrum"] = _spectrum(base.Z, weight, unpenalized)
             base = replace(base, Z=None, weight=None, proba=None)
+        return self._set_fit(base, design, classes, C, weight.min())
+
+    def _fit_chunks(self, X, y, sample_weight):
+        """Fit a collection of dask, by sums over chunks."""
+        if self.method != "one-step" or self.C == "loo" or np.isinf(float_of(self.C)):
+            raise ValueError(
+                "X is a collection of dask, of which sums over rows are taken: "
+                "method must be 'one-step', and C a finite number or 'theory'; got "
+                f"method={self.method!r} and C={self.C!r}."
+            )
+        chunks = Chunks(X, y, sample_weight)
+        set_names(self, chunks)
+        plain = self.fit_intercept and not self.penalize_intercept
+
+        def make(mean):
+            design = Design(chunks.n_features, center=mean if plain else None)
+            if self.fit_intercept:
+                design.intercept = 1.0 if plain else float(self.intercept_scaling)
+                design.intercept_penalized = not plain
+            return design
+
+        data = read_chunks(chunks, make, self.class_weight)
+        classes, design = data.rows.classes, data.rows.design
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the "
+                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
+            )
+        penalized, radius2 = design.penalized(), data.radius2
+        if self.fit_intercept and self.penalize_intercept:
+            radius2 += self.intercept_scaling**2
+        C = self.C
+        if C == "theory":
+            C = 1.0 / (2.0 * radius2) if radius2 > 0 else 1.0
+        base, _ = fit_chunks(data, penalized / C, max_iter=self.max_iter)
+        if self.verbose:
+            print(f"[SMPLogisticRegression] C={C:.3g}: {base.n_iter} Newton steps")
+        *self._loo_, excess = leave_one_out_chunks(
+            data, penalized, C, base.theta, virtual_weight=self.virtual_weight,
+            max_iter=self.max_iter,
+        )  # fmt: skip
+        self._excess_ = vars(excess)
+        second = data.second[:-1, :-1] if plain else data.second
+        spectrum = np.maximum(np.linalg.eigvalsh(second / data.total), 0.0)
+        self._training_ = {
+            "radius2": float(radius2),
+            "n": data.total,
+            "mean_square": None if plain else data.mean_square,
+            "spectrum": spectrum,
+        }
+        self._extent_ = data.extent
+        return self._set_fit(base, design, classes, C, data.least_weight)
+
+    def _set_fit(self, base, design, classes, C, least_weight):
         self._design_ = vars(design)
         self._base_ = vars(base)
         self.classes_ = classes
@@ -390,7 +459,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             and self.virtual_weight == 1
             and self.class_weight is None
             and self.C != "loo"
-            and weight.min() >= 1.0
+            and least_weight >= 1.0
         )
         return self
 

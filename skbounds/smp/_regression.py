@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds.smp._bounds import ridge_bound
@@ -26,7 +27,7 @@ from skbounds.smp._gaussian import (
 )
 from skbounds.smp._grid import check_grid
 from skbounds.smp._laws import PredictiveLaws
-from skbounds.smp._ridge_loo import leave_one_out_figures, sigma_floor
+from skbounds.smp._ridge_loo import leave_one_out_figures
 
 
 class BaseSMPRegressor(
@@ -77,7 +78,8 @@ class BaseSMPRegressor(
             if alpha == "theory":
                 alpha = 2.0 * radius2 if radius2 > 0 else 1.0
             chosen = leave_one_out_figures(sample, np.array([float(alpha)]), scale)[0]
-        total = sample.weight.sum()
+        law = sample.law
+        total = law.total
         self.alpha_ = float(alpha)
         self.lambda_ = float(alpha / (total + 1.0))
         self.sigma_ = chosen.sigma
@@ -92,33 +94,31 @@ class BaseSMPRegressor(
         self.bound_valid_ = bool(
             isinstance(self.sigma, Real)
             and self.alpha != "loo"
-            and (alpha == 0 or not sample.has_mean)
-            and sample.weight.min() >= 1.0
-            and not sample.bayes
+            and (alpha == 0 or not law.has_mean)
+            and sample.least_weight >= 1.0
+            and not law.bayes
         )
         self._law_ = {
             "n": float(total),
             "radius2": float(radius2),
-            "squared_norm": np.sum(
-                (sample.g / (sample.e + alpha)[:, None]) ** 2, axis=0
-            ),
-            "has_mean": sample.has_mean,
-            "bayes": sample.bayes,
+            "squared_norm": np.sum((law.g / (law.e + alpha)[:, None]) ** 2, axis=0),
+            "has_mean": law.has_mean,
+            "bayes": law.bayes,
         }
 
     def _noise_scale(self, sample):
         """Return the noise scale given by the parameter, None to estimate it."""
         if isinstance(self.sigma, Real):
-            return np.full(sample.y.shape[1], float(self.sigma))
-        if sample.has_mean and sample.weight.sum() <= 1:
+            return np.full(len(sample.law.mean), float(self.sigma))
+        if sample.law.has_mean and sample.law.total <= 1:
             raise ValueError(
                 "sigma='loo' with an unpenalised intercept needs at least 2 samples; "
                 "got n_samples=1. Give sigma as a float."
             )
         return None
 
-    def _warn_floor(self, y, mean=0.0):
-        if self.sigma == "loo" and np.any(self.sigma_ <= sigma_floor(y, mean)):
+    def _warn_floor(self, sample):
+        if self.sigma == "loo" and np.any(self.sigma_ <= sample.floor):
             warn_user(
                 "The leave-one-out noise scale is zero to working precision (constant "
                 "or exactly fitted y); a small positive floor is used. Give sigma as a "
@@ -160,6 +160,7 @@ class BaseSMPRegressor(
     def _is_joint(self):
         return self._params_["sigma"] == "joint"
 
+    @lazy_on_collections
     def predict(self, X, return_std=False):
         """Predict the mean of the predictive law.
 
@@ -245,6 +246,7 @@ class BaseSMPRegressor(
         mean, std, _ = self._normal_law(X)
         return normal_log_density((y - mean) / std, std)
 
+    @lazy_on_collections
     def log_normalizer(self, X):
         """Compute ``log Z``, the label-free measure of a row's uncertainty.
 

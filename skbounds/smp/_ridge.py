@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
@@ -9,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._collections import Chunks, is_collection, set_names
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     Integral,
@@ -19,7 +22,40 @@ from skbounds._sklearn_compat import (
 )
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._regression import BaseSMPRegressor
-from skbounds.smp._ridge_loo import Spectral, joint_leave_one_out, sigma_floor
+from skbounds.smp._ridge_chunks import chunked_sample
+from skbounds.smp._ridge_loo import (
+    Spectral,
+    SpectralLaw,
+    joint_leave_one_out,
+    residual_sums,
+)
+
+
+@dataclass
+class RidgeSample(Spectral):
+    """Rows in memory in eigencoordinates, and how they came by these.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (p, p)
+        V, of z = (Z - z_mean) V.
+    z_mean : ndarray of shape (p,)
+    design : Design
+    center : ndarray of shape (n_features,) or None
+        What is subtracted from rows before.
+    radius2 : float
+        Largest squared norm of a row.
+    """
+
+    vectors: np.ndarray = None
+    z_mean: np.ndarray = None
+    design: Design = None
+    center: np.ndarray | None = None
+    radius2: float = np.nan
+
+    @property
+    def n_rows(self):
+        return len(self.weight)
 
 
 class RidgeSMP(BaseSMPRegressor):
@@ -188,6 +224,7 @@ class RidgeSMP(BaseSMPRegressor):
     0.056
     """
 
+    _takes_collections = True
     _parameter_constraints: dict = {
         "alpha": [
             Interval(Real, 0, None, closed="left"),
@@ -254,8 +291,48 @@ class RidgeSMP(BaseSMPRegressor):
                 "width='bayes' is for a noise scale that is given or estimated; got "
                 "sigma='joint'."
             )
+        if is_collection(X):
+            sample = self._sample_of_chunks(X, y, sample_weight)
+        else:
+            sample = self._sample_of_rows(X, y, sample_weight)
+        law, design = sample.law, sample.design
+        n_coefficients = self.n_features_in_ + (design.intercept != 0)
+        rank = int(np.sum(law.e > law.e.max(initial=0.0) * law.tolerance))
+        if self.alpha == 0 and rank < n_coefficients:
+            raise ValueError(
+                "alpha=0 needs X of full column rank (after centring, with an "
+                f"intercept); got rank {rank} with {self.n_features_in_} features and "
+                f"{sample.n_rows} samples. Use alpha > 0."
+            )
+        scale = None
+        if self.sigma != "joint":
+            scale = self._noise_scale(sample)
+        elif law.total <= rank + law.has_mean:
+            raise ValueError(
+                "sigma='joint' needs more samples than coefficients; got "
+                f"n_samples={sample.n_rows} for {rank + law.has_mean} coefficients."
+            )
+        self._set_law(sample, sample.radius2, scale)
+
+        V, z_mean = sample.vectors, sample.z_mean
+        theta = (V @ (law.g / (law.e + self.alpha_)[:, None])).T
+        design.center = sample.center
+        coef, intercept = design.to_features(theta)
+        intercept = intercept + law.mean - theta @ z_mean
+        self._law_.update(
+            e=law.e, V=V, g=law.g, z_mean=z_mean, mean=law.mean, design=vars(design)
+        )
+        if self.sigma == "joint":
+            self._set_joint(sample)
+        else:
+            self._warn_floor(sample)
+        self.coef_ = coef[0] if self._single_output_ else coef
+        self.intercept_ = float(intercept[0]) if self._single_output_ else intercept
+        return self
+
+    def _sample_of_rows(self, X, y, sample_weight):
+        """Return rows in memory in eigencoordinates."""
         X, y, weight = self._validate_training(X, y, sample_weight, copy=self.copy_X)
-        n_features = X.shape[1]
         keep = weight > 0
         if not keep.all():
             X, y, weight = X[keep], y[keep], weight[keep]
@@ -288,56 +365,35 @@ class RidgeSMP(BaseSMPRegressor):
         centered = weight[:, None] * (y - y_mean)
         moments = Z.T @ centered
         moments -= np.outer(z_mean, centered.sum(axis=0))
-        sample = Spectral(
-            rows=lambda rows: _centered(Z[rows], z_mean) @ V,
+        law = SpectralLaw(
             e=e,
             g=V.T @ moments,
             mean=y_mean,
-            y=y,
-            weight=weight,
+            total=weight.sum(),
             has_mean=has_mean,
             tolerance=_rank_tolerance(Z),
             bayes=self.width == "bayes",
         )
-        rank = int(np.sum(e > e.max(initial=0.0) * _rank_tolerance(Z)))
-        if self.alpha == 0 and rank < n_features + (design.intercept != 0):
-            raise ValueError(
-                "alpha=0 needs X of full column rank (after centring, with an "
-                f"intercept); got rank {rank} with {n_features} features and "
-                f"{len(weight)} samples. Use alpha > 0."
-            )
-        scale = None
-        if self.sigma != "joint":
-            scale = self._noise_scale(sample)
-        elif weight.sum() <= rank + has_mean:
-            raise ValueError(
-                "sigma='joint' needs more samples than coefficients; got "
-                f"n_samples={len(weight)} for {rank + has_mean} coefficients."
-            )
-        self._set_law(sample, radius2, scale)
+        return RidgeSample(
+            law, lambda rows: _centered(Z[rows], z_mean) @ V, y, weight,
+            vectors=V, z_mean=z_mean, design=design, center=center, radius2=radius2,
+        )  # fmt: skip
 
-        theta = (V @ (sample.g / (e + self.alpha_)[:, None])).T
-        design.center = center
-        coef, intercept = design.to_features(theta)
-        intercept = intercept + y_mean - theta @ z_mean
-        self._law_.update(
-            e=e, V=V, g=sample.g, z_mean=z_mean, mean=y_mean, design=vars(design)
+    def _sample_of_chunks(self, X, y, sample_weight):
+        """Return rows in chunks in eigencoordinates."""
+        chunks = Chunks(X, y, sample_weight)
+        set_names(self, chunks)
+        self._single_output_ = chunks.y_ndim == 1
+        has_mean = self.fit_intercept and not self.penalize_intercept
+        intercept = float(self.fit_intercept and self.penalize_intercept)
+        return chunked_sample(
+            chunks, has_mean=has_mean, intercept=intercept, bayes=self.width == "bayes"
         )
-        if self.sigma == "joint":
-            self._set_joint(sample)
-        else:
-            self._warn_floor(y, y_mean)
-        self.coef_ = coef[0] if self._single_output_ else coef
-        self.intercept_ = float(intercept[0]) if self._single_output_ else intercept
-        return self
 
     def _set_joint(self, sample):
-        total = sample.weight.sum()
-        rss = np.zeros(sample.y.shape[1])
-        for rows, z in sample.blocks():
-            residual = sample.leave_one_out(0.0, rows, z)[2]
-            rss += sample.weight[rows] @ residual**2
-        if np.any(rss <= total * sigma_floor(sample.y, sample.mean) ** 2):
+        total = sample.law.total
+        (rss,) = sample.sums(residual_sums)
+        if np.any(rss <= total * sample.floor**2):
             raise ValueError(
                 "sigma='joint' needs residuals: y is constant or fitted exactly."
             )

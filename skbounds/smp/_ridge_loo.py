@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._collections import add_tuples
 from skbounds.smp._gaussian import (
     LOG_2PI,
     joint_log_density,
@@ -25,20 +26,18 @@ from skbounds.smp._gaussian import (
 _ROUNDING = 1e-11
 
 
-@dataclass
-class Spectral:
-    """A training sample in eigencoordinates.
+@dataclass(frozen=True)
+class SpectralLaw:
+    """What all rows of a training sample have in common, in eigencoordinates.
 
     Attributes
     ----------
-    rows : callable
-        ``rows(slice)`` returns the coordinates ``z`` of training rows, (b, r).
     e : ndarray of shape (r,)
     g : ndarray of shape (r, n_outputs)
     mean : ndarray of shape (n_outputs,)
         Weighted mean of the targets, 0 without an unpenalised intercept.
-    y : ndarray of shape (n, n_outputs)
-    weight : ndarray of shape (n,)
+    total : float
+        Sum of the weights.
     has_mean : bool
         Whether there is an unpenalised intercept.
     tolerance : float
@@ -47,33 +46,33 @@ class Spectral:
         Whether laws have the width of Bayes' predictive law instead of the minmax one.
     """
 
-    rows: Callable
     e: np.ndarray
     g: np.ndarray
     mean: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
+    total: float
     has_mean: bool
     tolerance: float = _ROUNDING
     bayes: bool = False
 
-    def blocks(self):
-        """Yield slices of training rows and their coordinates, bounded in memory."""
-        width = 4 * (len(self.e) + 1)
-        for rows in row_blocks(len(self.y), memory_limit() // width):
-            yield rows, self.rows(rows)
-
-    def leave_one_out(self, alpha: float, rows: slice, z: np.ndarray):
+    def leave_one_out(self, alpha: float, z, y, weight):
         """Return the terms of ``leave_one_out_law`` for one block of rows.
 
         The penalty per observation is that of ``alpha`` at n rows, so the total in the
         leave-one-out problems is ``alpha n / (n + 1)``.
 
+        Parameters
+        ----------
+        alpha : float
+        z : ndarray of shape (b, r)
+            Coordinates of the rows.
+        y : ndarray of shape (b, n_outputs)
+        weight : ndarray of shape (b,)
+
         Returns
         -------
         scores, log_std, residual, leverage : ndarray
         """
-        total = self.weight.sum()
+        total = self.total
         lambda_ = alpha / (total + 1.0)
         inverse = 1.0 / (self.e + total * lambda_)
         theta = self.g * inverse[:, None]
@@ -81,13 +80,13 @@ class Spectral:
         leverage = z2 @ inverse
         if self.has_mean:
             leverage += 1.0 / total
-        unit = np.minimum(self.weight[rows], 1.0)
+        unit = np.minimum(weight, 1.0)
         if alpha == 0.0:
             # A row that alone determines a coefficient: nothing remains without it.
             alone = 1.0 - unit * leverage <= _ROUNDING
             leverage[alone] = 1.0 / unit[alone]
         fitted = self.mean + z @ theta
-        residual = self.y[rows] - fitted
+        residual = y - fitted
         if self.bayes:
             rest = 1.0 - unit * leverage
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -100,16 +99,52 @@ class Spectral:
         k, b = np.zeros(len(z)), np.zeros(fitted.shape)
         if lambda_ > 0.0:
             k, b = z2 @ inverse**2, z @ (theta * inverse[:, None])
-        scores, log_std = leave_one_out_law(
-            fitted,
-            leverage,
-            k,
-            b,
-            self.y[rows],
-            unit,
-            lambda_,
-        )
+        scores, log_std = leave_one_out_law(fitted, leverage, k, b, y, unit, lambda_)
         return scores, log_std, residual, leverage
+
+
+@dataclass
+class Spectral:
+    """A training sample in eigencoordinates.
+
+    Attributes
+    ----------
+    law : SpectralLaw
+    rows : callable
+        ``rows(slice)`` returns the coordinates ``z`` of training rows, (b, r).
+    y : ndarray of shape (n, n_outputs)
+    weight : ndarray of shape (n,)
+    """
+
+    law: SpectralLaw
+    rows: Callable
+    y: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def least_weight(self):
+        return self.weight.min()
+
+    @property
+    def floor(self):
+        """The smallest noise scales that are ever estimated."""
+        return sigma_floor(self.y, self.law.mean)
+
+    def sums(self, function, *arguments):
+        """Return the sums of what a function makes of blocks of rows.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(law, z, y, weight, *arguments)`` returns a tuple of arrays.
+        """
+        total, width = None, 4 * (len(self.law.e) + 1)
+        for rows in row_blocks(len(self.y), memory_limit() // width):
+            part = function(
+                self.law, self.rows(rows), self.y[rows], self.weight[rows], *arguments
+            )
+            total = part if total is None else add_tuples(total, part)
+        return total
 
 
 @dataclass
@@ -135,10 +170,28 @@ def sigma_floor(y: np.ndarray, mean=0.0) -> np.ndarray:
     Relative to distances from the mean, where an intercept takes that up; and not below
     the rounding of the targets themselves.
     """
-    largest = np.abs(y - mean).max(axis=0)
-    size = np.abs(y).max(axis=0)
+    return floor_of(np.abs(y - mean).max(axis=0), np.abs(y).max(axis=0))
+
+
+def floor_of(largest, size):
+    """Return the same from the largest distances from the mean, and from 0."""
     floor = np.maximum(1e-8 * largest, 4.0 * np.finfo(float).eps * size)
     return np.where(floor > 0.0, floor, 1e-8)
+
+
+def _figure_sums(law, z, y, weight, alphas):
+    """Return, for each penalty, sums of what `leave_one_out_figures` is made of."""
+    shapes = [(len(alphas), y.shape[1])] * 2 + [(len(alphas), 1)] * 3
+    sums = tuple(np.zeros(shape) for shape in shapes)
+    unit = np.minimum(weight, 1.0)
+    for index, alpha in enumerate(alphas):
+        scores, log_std, residual, leverage = law.leave_one_out(alpha, z, y, weight)
+        with np.errstate(divide="ignore"):
+            rest = np.log1p(-np.minimum(unit * leverage, 1.0))
+        terms = (scores**2, residual**2, log_std, rest, leverage)
+        for total, values in zip(sums, terms, strict=True):
+            total[index] = weight @ values
+    return sums
 
 
 def leave_one_out_figures(
@@ -153,47 +206,24 @@ def leave_one_out_figures(
     sigma : ndarray of shape (n_outputs,) or None
         Noise scales; None takes those with the smallest leave-one-out log loss.
     """
-    n_outputs = sample.y.shape[1]
-    total = sample.weight.sum()
-    sums = {
-        name: np.zeros((len(alphas), size))
-        for name, size in (
-            ("scores", n_outputs),
-            ("residual", n_outputs),
-            ("log_std", 1),
-            ("log_rest", 1),
-            ("dof", 1),
-        )
-    }
-    for rows, z in sample.blocks():
-        weight = sample.weight[rows]
-        unit = np.minimum(weight, 1.0)
-        for index, alpha in enumerate(alphas):
-            scores, log_std, residual, leverage = sample.leave_one_out(alpha, rows, z)
-            sums["scores"][index] += weight @ scores**2
-            sums["residual"][index] += weight @ residual**2
-            sums["log_std"][index] += weight @ log_std
-            with np.errstate(divide="ignore"):
-                rest = np.log1p(-np.minimum(unit * leverage, 1.0))
-            sums["log_rest"][index] += weight @ rest
-            sums["dof"][index] += weight @ leverage
+    law = sample.law
+    total = law.total
+    names = ("scores", "residual", "log_std", "log_rest", "dof")
+    sums = dict(zip(names, sample.sums(_figure_sums, alphas), strict=True))
     figures = []
     for index, alpha in enumerate(alphas):
         lambda_ = alpha / (total + 1.0)
-        squared_norm = np.sum(
-            (sample.g / (sample.e + total * lambda_)[:, None]) ** 2, axis=0
-        )
+        squared_norm = np.sum((law.g / (law.e + total * lambda_)[:, None]) ** 2, axis=0)
         mean = {name: values[index] / total for name, values in sums.items()}
         scale = sigma
         if sigma is None:
-            floor = sigma_floor(sample.y, sample.mean)
-            scale = np.maximum(np.sqrt(mean["scores"]), floor)
+            scale = np.maximum(np.sqrt(mean["scores"]), sample.floor)
         constant = np.log(scale) + 0.5 * LOG_2PI
         loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss
         # of the fit to the full sample.
         own = 0.5 * (mean["residual"] + lambda_ * squared_norm) / scale**2 + constant
-        log_normalizer_mean = np.nan if sample.bayes else float((loss - own).sum())
+        log_normalizer_mean = np.nan if law.bayes else float((loss - own).sum())
         figures.append(
             LeaveOneOutFigures(
                 sigma=scale,
@@ -206,29 +236,38 @@ def leave_one_out_figures(
     return figures
 
 
+def residual_sums(law, z, y, weight):
+    """Return the sums of the squared residuals without a penalty, of each output."""
+    residual = law.leave_one_out(0.0, z, y, weight)[2]
+    return (weight @ residual**2,)
+
+
+def _joint_sums(law, z, y, weight, rss, kappa):
+    """Return sums of log densities and log normalisers without the rows."""
+    unit = np.minimum(weight, 1.0)[:, None]
+    _, _, residual, leverage = law.leave_one_out(0.0, z, y, weight)
+    rest = 1.0 - unit * leverage[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rss_less = rss - unit * residual**2 / rest
+    # Without the row a coefficient or the noise scale is not determined: the law does
+    # not exist.
+    exists = (rest > _ROUNDING) & (rss_less > _ROUNDING * rss)
+    if not exists.all():
+        return np.full(len(rss), -np.inf), np.full(len(rss), np.inf)
+    laws = (leverage[:, None] / rest, rss_less, law.total - 1.0, kappa)
+    return (
+        weight @ joint_log_density(residual / rest, *laws),
+        weight @ joint_log_normalizer(*laws),
+    )
+
+
 def joint_leave_one_out(sample: Spectral, rss: np.ndarray, kappa: float):
     """Return log loss and log normaliser of the scale-free law by leave-one-out.
 
     The bound includes the price ``kappa log sigma`` of the competitor's noise scale, at
     the residual scale of the full sample.
     """
-    total = sample.weight.sum()
-    loss = bound = np.zeros(len(rss))
-    for rows, z in sample.blocks():
-        weight = sample.weight[rows]
-        unit = np.minimum(weight, 1.0)[:, None]
-        _, _, residual, leverage = sample.leave_one_out(0.0, rows, z)
-        rest = 1.0 - unit * leverage[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rss_less = rss - unit * residual**2 / rest
-        # Without the row a coefficient or the noise scale is not determined: the law
-        # does not exist.
-        exists = (rest > _ROUNDING) & (rss_less > _ROUNDING * rss)
-        if not exists.all():
-            loss = bound = np.full(len(rss), np.inf)
-            break
-        laws = (leverage[:, None] / rest, rss_less, total - 1.0, kappa)
-        loss = loss - weight @ joint_log_density(residual / rest, *laws)
-        bound = bound + weight @ joint_log_normalizer(*laws)
+    total = sample.law.total
+    density, bound = sample.sums(_joint_sums, rss, kappa)
     bound = bound / total + 0.5 * kappa * np.log(rss / total)
-    return float(np.sum(loss / total)), float(np.sum(bound))
+    return float(np.sum(-density / total)), float(np.sum(bound))

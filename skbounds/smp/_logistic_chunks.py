@@ -1,0 +1,371 @@
+"""Logistic regression on rows in chunks: Newton steps of a pass or two each."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
+
+from skbounds._base import warn_user
+from skbounds._blocks import memory_limit, row_blocks
+from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
+from skbounds._collections import Chunks
+from skbounds._magnitude import check_magnitude
+from skbounds._weights import class_factors
+from skbounds.smp._base_fit import (
+    BaseFit,
+    contrasts,
+    factorize,
+    is_last_step,
+    log_loss_per_sample,
+    raw_predictions,
+    raw_to_proba,
+    reduced_hessian,
+    residuals,
+    safe_step,
+    smallest_penalties,
+)
+from skbounds.smp._design import Design
+from skbounds.smp._excess import (
+    LARGEST_LEVERAGE,
+    SEPARATED,
+    Excess,
+    from_moments,
+    moments,
+    penalized_terms,
+    plain_terms,
+)
+from skbounds.smp._one_step import one_step_leave_one_out
+from skbounds.smp._tilts import label_scores, label_targets, log_normalize
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How chunks become coordinates, codes and weights.
+
+    Attributes
+    ----------
+    design : Design
+    classes : ndarray of shape (K,)
+    factors : ndarray of shape (K,)
+        What rows of a class count, times their weights.
+    """
+
+    design: Design
+    classes: np.ndarray
+    factors: np.ndarray
+
+    @property
+    def n_classes(self):
+        return len(self.classes)
+
+    def blocks(self, X, y, weight):
+        """Yield coordinates, codes and weights of rows that count."""
+        weight = np.ones(X.shape[0]) if weight is None else weight
+        kept = np.flatnonzero(weight)
+        codes = codes_of(y[kept], self.classes) if len(kept) else np.zeros(0, int)
+        weight = weight[kept] * self.factors[codes]
+        width = 4 * (X.shape[1] + self.design.n_coordinates + self.n_classes)
+        for rows in row_blocks(len(kept), memory_limit() // width):
+            Z = self.design.transform(X[kept[rows]])
+            if sparse.issparse(Z):
+                Z = sparse.csr_array(Z)
+            yield Z, codes[rows], weight[rows]
+
+
+@dataclass
+class ChunkedData:
+    """Rows in chunks and what is known of all of them.
+
+    Attributes
+    ----------
+    chunks : Chunks
+    rows : Rows
+    total : float
+        Sum of the weights.
+    least_weight : float
+    extent, radius2 : float
+        Largest entry, and largest squared norm of a row.
+    second : ndarray of shape (p, p)
+        Second moments of coordinates, times the total.
+    mean_square : float
+        Mean squared norm of the rows.
+    """
+
+    chunks: Chunks
+    rows: Rows
+    total: float
+    least_weight: float
+    extent: float
+    radius2: float
+    second: np.ndarray
+    mean_square: float
+
+    def sums(self, function, *shared):
+        """Return the sums of what a function makes of blocks of rows; a pass.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(Z, codes, weight, n_classes, *shared)`` returns a tuple of
+            arrays, of which the last has largest values and is not added.
+        """
+        return self.chunks.sums(
+            _of_chunk, self.rows, function, shared, combine=_add_and_compare
+        )
+
+
+def _of_chunk(X, y, weight, rows, function, shared):
+    parts = [
+        function(Z, codes, w, rows.n_classes, *shared)
+        for Z, codes, w in rows.blocks(X, y, weight)
+    ]
+    if not parts:
+        Z = np.zeros((0, rows.design.n_coordinates))
+        parts = [function(Z, np.zeros(0, int), np.zeros(0), rows.n_classes, *shared)]
+    return _add_and_compare(*parts)
+
+
+def _add_and_compare(*parts):
+    """Return sums, and of the last ones the largest."""
+    *sums, tops = zip(*parts, strict=True)
+    return (*(sum(values) for values in sums), np.max(tops, axis=0))
+
+
+def read_chunks(chunks, make_design, class_weight) -> ChunkedData:
+    """Run the passes of the facts and of the second moments.
+
+    Parameters
+    ----------
+    chunks : Chunks
+    make_design : callable
+        ``make_design(mean)`` returns the coordinates, centred or not.
+    class_weight : dict, 'balanced' or None
+    """
+    found = [part for part in chunks.map(_facts_of) if part is not None]
+    if not found:
+        raise ValueError("X has no row of positive weight.")
+    classes, totals = join_classes([part[0] for part in found])
+    total, x_sum, is_sparse = (
+        sum(column) for column in zip(*(part[1] for part in found), strict=True)
+    )
+    largest = np.max([part[2] for part in found], axis=0)
+    factors = class_factors(class_weight, classes, np.arange(len(classes)), totals)
+    design = make_design(None if is_sparse else x_sum / total)
+    rows = Rows(design, classes, factors)
+    data = ChunkedData(
+        chunks, rows, float(total), float(-largest[0]), max(1.0, float(largest[1])),
+        float(largest[2]), np.empty((0, 0)), np.nan,
+    )  # fmt: skip
+    if len(classes) > 1:
+        second, squares, _ = data.sums(_second_moments)
+        data.second, data.mean_square = second, float(squares / total)
+    return data
+
+
+def _facts_of(X, y, weight):
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    kept = np.flatnonzero(weight)
+    X, weight = X[kept], weight[kept]
+    if not len(kept):
+        return None
+    check_magnitude(X, "X")
+    values = X.data if sparse.issparse(X) else X
+    ends = (-weight.min(), np.abs(values).max(initial=0.0))
+    radius2 = row_norms(X, squared=True).max()
+    sums = (weight.sum(), np.asarray(X.T @ weight).ravel(), sparse.issparse(X))
+    return weights_of_labels(y[kept], weight), sums, (*ends, radius2)
+
+
+def _second_moments(Z, codes, weight, n_classes):
+    if sparse.issparse(Z):
+        second = (Z.T @ Z.multiply(weight[:, None])).toarray()
+    else:
+        second = Z.T @ (Z * weight[:, None])
+    squares = row_norms(Z, squared=True) if Z.shape[0] else np.zeros(0)
+    return second, np.array(weight @ squares), np.array(0.0)
+
+
+# ----------------------------------------------------------------------------- Newton
+
+
+def _evaluate(Z, codes, weight, n_classes, theta):
+    """Return the loss, its gradient and Hessian, and the largest raw prediction."""
+    k, p = theta.shape
+    if not Z.shape[0]:
+        return (
+            np.array(0.0), np.zeros((k, p)), np.zeros((k * p, k * p)), np.array(0.0)
+        )  # fmt: skip
+    raw = raw_predictions(theta, Z, n_classes)
+    onehot = label_targets(n_classes)[codes].T
+    proba = raw_to_proba(raw)
+    residual = contrasts(n_classes).T @ (residuals(raw, proba, onehot) * weight)
+    loss = np.array(weight @ log_loss_per_sample(raw, onehot))
+    gradient = np.asarray((Z.T @ residual.T).T)
+    return loss, gradient, reduced_hessian(Z, proba, weight), np.abs(raw).max()
+
+
+def _loss(Z, codes, weight, n_classes, theta):
+    if not Z.shape[0]:
+        return np.array(0.0), np.array(0.0)
+    raw = raw_predictions(theta, Z, n_classes)
+    onehot = label_targets(n_classes)[codes].T
+    return np.array(weight @ log_loss_per_sample(raw, onehot)), np.array(0.0)
+
+
+def _change(Z, codes, weight, n_classes, direction):
+    """Return the largest change of a raw prediction."""
+    raw = raw_predictions(direction, Z, n_classes)
+    return (np.abs(raw).max(initial=0.0),)
+
+
+def fit_chunks(data, penalty, theta=None, *, max_iter=100):
+    """Minimise the penalised log loss, as `fit_base` does.
+
+    Returns
+    -------
+    base : BaseFit
+        Without rows.
+    ends : tuple
+        Gradient, and the largest raw prediction.
+    """
+    n_classes = data.rows.n_classes
+    k, p = contrasts(n_classes).shape[1], len(penalty)
+    squares = data.second.diagonal() / data.total
+    penalty = np.where(
+        penalty > 0.0, np.maximum(penalty, smallest_penalties(squares)), 0.0
+    )
+    theta = np.zeros((k, p)) if theta is None else theta.copy()
+    full = np.tile(penalty, k)
+
+    def at(theta):
+        loss, gradient, hessian, largest = data.sums(_evaluate, theta)
+        hessian.flat[:: k * p + 1] += full
+        value = float(loss) + 0.5 * np.sum(penalty * theta**2)
+        return value, gradient + penalty * theta, factorize(hessian), float(largest)
+
+    value, gradient, inv_factor, largest = at(theta)
+    n_iter, converged, previous = 0, False, np.inf
+    while not converged and n_iter < max_iter:
+        n_iter += 1
+        direction = -(inv_factor.T @ (inv_factor @ gradient.ravel())).reshape(k, p)
+        (size,) = data.sums(_change, direction)
+        step, safe = 1.0, float(safe_step(size, several=n_classes > 2))
+        if safe < 1.0:
+            descent = np.sum(gradient * direction)
+
+            def objective(step, direction=direction, theta=theta):
+                moved = theta + step * direction
+                loss, _ = data.sums(_loss, moved)
+                return float(loss) + 0.5 * np.sum(penalty * moved**2)
+
+            while step > safe and not (
+                objective(step) <= value + 1e-4 * step * descent
+            ):
+                step = max(step / 4.0, safe)
+        theta = theta + step * direction
+        value, gradient, inv_factor, largest = at(theta)
+        converged = bool(is_last_step(size, previous, largest))
+        previous = size
+    if not converged:
+        warn_user(
+            f"Newton's method did not converge in max_iter={max_iter} iterations; "
+            "increase max_iter or scale the features.",
+            ConvergenceWarning,
+        )
+    base = BaseFit(n_classes, penalty, theta, inv_factor, n_iter)
+    return base, (gradient, largest)
+
+
+def likeliest_fit(data, theta):
+    """Return the unpenalised fit of two classes, None where it does not exist."""
+    p = len(data.second)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            base, (gradient, largest) = fit_chunks(data, np.zeros(p), theta)
+        except np.linalg.LinAlgError:
+            return None
+    half = base.inv_factor @ gradient.ravel()
+    return base if largest < SEPARATED and half @ half < 1e-8 else None
+
+
+# ----------------------------------------------------------------------- leave-one-out
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each row without itself.
+
+    Attributes
+    ----------
+    base : BaseFit
+        The fit to all rows with the same penalty per observation.
+    best : BaseFit or None
+        That without a penalty.
+    lambda_ : float
+    virtual_weight : float
+    pull : ndarray of shape (p,)
+        The penalty's gradient by the number of rows.
+    """
+
+    base: BaseFit
+    best: BaseFit | None
+    lambda_: float
+    virtual_weight: float
+    pull: np.ndarray
+
+
+def _without_rows(Z, codes, weight, n_classes, question):
+    """Return sums of losses, log normalisers and terms of the excess risk."""
+    nothing = np.zeros(2)
+    if not len(codes):
+        return nothing, nothing, nothing, nothing, np.array(0.0)
+    own = lambda base: replace(
+        base, Z=Z, weight=weight, proba=raw_to_proba(base.raw(Z))
+    )
+    base, unit = own(question.base), np.minimum(weight, 1.0)
+    raw, squared_norm = one_step_leave_one_out(
+        base, codes, unit, question.virtual_weight * unit
+    )
+    scores = label_scores(raw) - 0.5 * question.lambda_ * squared_norm
+    log_proba, log_normalizer = log_normalize(scores)
+    loss = -log_proba[np.arange(len(codes)), codes]
+    figures = np.array([weight @ loss, weight @ log_normalizer])
+    if n_classes > 2:
+        return figures, nothing, nothing, nothing, np.array(0.0)
+    terms = penalized_terms(base, codes, unit, log_normalizer, question.pull)
+    penalized = moments(terms, weight)
+    if question.best is None:
+        return figures, penalized, nothing, nothing, np.array(np.inf)
+    terms, squared, curved, largest = plain_terms(own(question.best), codes, unit, loss)
+    # Numerator and denominator of the dimension ratio.
+    ratio = np.array([weight @ (unit * squared), weight @ curved])
+    return figures, penalized, moments(terms, weight), ratio, np.array(largest)
+
+
+def leave_one_out_chunks(data, penalized, C, theta, *, virtual_weight, max_iter):
+    """Return leave-one-out loss, log normaliser and the estimates of the excess."""
+    lambda_ = 1.0 / ((data.total + 1.0) * C)
+    base, _ = fit_chunks(
+        data, penalized * (data.total * lambda_), theta, max_iter=max_iter
+    )
+    best = None
+    if data.rows.n_classes == 2 and data.total > len(penalized):
+        best = likeliest_fit(data, base.theta)
+    pull = base.penalty * base.theta[0] / data.total
+    question = Question(base, best, lambda_, virtual_weight, pull)
+    figures, penal, plain, ratio, largest = data.sums(_without_rows, question)
+    loss, log_normalizer = figures / data.total
+    excess, minmax = Excess(), virtual_weight == 1
+    if data.rows.n_classes == 2:
+        if minmax:
+            excess.penalized, excess.penalized_error = from_moments(penal, data.total)
+        if best is not None and largest <= LARGEST_LEVERAGE:
+            excess.risk, excess.risk_error = from_moments(plain, data.total)
+            excess.dimension_ratio = float(ratio[0] / ratio[1])
+    return float(loss), float(log_normalizer) if minmax else np.nan, excess
