@@ -16,14 +16,17 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from skbounds._base import is_collection
+from skbounds._hashes import number_hashes
 
 # Sums that are added in one task.
 _FAN_IN = 8
+_UNIT = 2.0**-64
 
 __all__ = [
     "Chunks",
     "add_tuples",
     "as_table",
+    "draw_rows",
     "is_collection",
     "join",
     "lazy_on_collections",
@@ -180,6 +183,30 @@ class Chunks:
         cuts = np.searchsorted(numbers, ends)
         own = [numbers[a:b] - ends[k] for k, (a, b) in enumerate(pairwise(cuts))]
         return join(self.map(_take, own, numbered=True))
+
+
+def _keys_of(X, y, weight, place, seed, size):
+    """Return the numbers and keys of a chunk's candidates for the sample."""
+    numbers = place[1] + np.arange(X.shape[0])
+    u = (number_hashes(numbers, seed) + 0.5) * _UNIT
+    keys = -np.log(u)
+    if weight is not None:
+        with np.errstate(divide="ignore"):
+            keys = keys / weight
+    kept = np.flatnonzero(np.isfinite(keys))
+    first = kept[np.argsort(keys[kept], kind="stable")[:size]]
+    return numbers[first], keys[first]
+
+
+def draw_rows(chunks, seed, size):
+    """Return the sorted numbers of rows, drawn in proportion to their weights.
+
+    Without replacement (Efraimidis and Spirakis 2006): those of least -log(u) / w, with
+    u from the row's number, however rows are divided into chunks.
+    """
+    found = chunks.map(_keys_of, seed, size, numbered=True)
+    numbers, keys = (np.concatenate(column) for column in zip(*found, strict=True))
+    return np.sort(numbers[np.argsort(keys, kind="stable")[:size]])
 
 
 def as_table(X):

@@ -8,20 +8,19 @@ from numbers import Integral
 import numpy as np
 from scipy.sparse import issparse
 
-from skbounds._collections import Chunks, set_names
+from skbounds._collections import Chunks, draw_rows, set_names
 from skbounds._copies import looks_continuous
+from skbounds._hashes import number_hashes
 from skbounds._magnitude import check_magnitude
 from skbounds.kernel_boost import _solvers
 from skbounds.kernel_boost._fold_paths import SummedFoldPaths
 from skbounds.kernel_boost._folds import n_folds_used
-from skbounds.kernel_boost._hashes import number_hashes, value_hashes
+from skbounds.kernel_boost._hashes import value_hashes
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._relevance import inverse_of, widened
 from skbounds.kernel_boost._selection import choose_times
 from skbounds.kernel_boost._stopping import LONGEST
 from skbounds.kernel_boost._summed import FactorSums, SummedColumns, sum_rows
-
-_UNIT = 2.0**-64
 
 
 @dataclass(frozen=True)
@@ -124,30 +123,6 @@ class Numbers:
     def __call__(self, y, weight):
         """Return targets (n, m), and what the rows count."""
         return as_columns(y) - self.offset, weight
-
-
-def _keys_of(X, y, weight, place, seed, size):
-    """Return the numbers and keys of a chunk's candidates for the sample."""
-    numbers = place[1] + np.arange(X.shape[0])
-    u = (number_hashes(numbers, seed) + 0.5) * _UNIT
-    keys = -np.log(u)
-    if weight is not None:
-        with np.errstate(divide="ignore"):
-            keys = keys / weight
-    kept = np.flatnonzero(np.isfinite(keys))
-    first = kept[np.argsort(keys[kept], kind="stable")[:size]]
-    return numbers[first], keys[first]
-
-
-def draw_rows(chunks, seed, size):
-    """Return the sorted numbers of rows, drawn in proportion to their weights.
-
-    Without replacement (Efraimidis and Spirakis 2006): those of least -log(u) / w, with
-    u from the row's number, however rows are divided into chunks.
-    """
-    found = chunks.map(_keys_of, seed, size, numbered=True)
-    numbers, keys = (np.concatenate(column) for column in zip(*found, strict=True))
-    return np.sort(numbers[np.argsort(keys, kind="stable")[:size]])
 
 
 def fold_numbers(X, start, seed, n_folds, *, by_value):

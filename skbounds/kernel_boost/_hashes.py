@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbounds._copies import looks_continuous
+from skbounds._hashes import GOLDEN, key_of, mix
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Digits of a kernel matrix that are not rounding.
 _DIGITS = 6
 
@@ -35,14 +35,14 @@ def row_hashes(X, seed, *, kernel_matrix=False):
     seed = np.uint64(seed)
     with np.errstate(over="ignore"):
         if kernel_matrix:
-            total = _of_kernel_matrix(X, _key(seed, 0))
+            total = _of_kernel_matrix(X, key_of(seed, 0))
         elif issparse(X):
             total = _of_sparse(X, seed)
         else:
             total = np.zeros(len(X), dtype=np.uint64)
             for j, column in enumerate(X.T):
-                total += _of_column(column, _key(seed, j))
-        return _mix(total)
+                total += _of_column(column, key_of(seed, j))
+        return mix(total)
 
 
 def value_hashes(X, seed):
@@ -61,22 +61,16 @@ def value_hashes(X, seed):
             entries.sum_duplicates()
             kept = entries.data != 0.0
             values = entries.data[kept].astype(np.float64).view(np.uint64)
-            own = _mix(values ^ _key(seed, entries.col[kept]))
+            own = mix(values ^ key_of(seed, entries.col[kept]))
             total = np.zeros(X.shape[0], dtype=np.uint64)
             np.add.at(total, entries.row[kept], own)
-            return _mix(total)
+            return mix(total)
         total = np.zeros(len(X), dtype=np.uint64)
         for j, column in enumerate(X.T):
             # Zero has two signs.
             values = np.ascontiguousarray(column + 0.0, dtype=np.float64)
-            total += _mix(values.view(np.uint64) ^ _key(seed, j))
-        return _mix(total)
-
-
-def number_hashes(numbers, seed):
-    """Return a hash of each number."""
-    with np.errstate(over="ignore"):
-        return _mix(numbers.astype(np.uint64) ^ _key(np.uint64(seed), 0))
+            total += mix(values.view(np.uint64) ^ key_of(seed, j))
+        return mix(total)
 
 
 def sort_rows(hashes, targets, first_key=None):
@@ -156,13 +150,13 @@ def unit_hashes(hashes, numbers, count):
         point are before.
     """
     with np.errstate(over="ignore"):
-        keys = _key(np.uint64(0), numbers) + _GOLDEN * count.astype(np.uint64)
-        return np.where(count > 0, _mix(hashes ^ _mix(keys)), hashes)
+        keys = key_of(np.uint64(0), numbers) + GOLDEN * count.astype(np.uint64)
+        return np.where(count > 0, mix(hashes ^ mix(keys)), hashes)
 
 
 def _of_column(column, key):
     ranks = np.unique(column, return_inverse=True)[1].ravel()
-    return _mix(ranks.astype(np.uint64) ^ key)
+    return mix(ranks.astype(np.uint64) ^ key)
 
 
 def _of_kernel_matrix(X, key):
@@ -170,7 +164,7 @@ def _of_kernel_matrix(X, key):
     rounded = np.round(X / (largest if largest > 0.0 else 1.0), _DIGITS) + 0.0
     total = np.empty(len(X), dtype=np.uint64)
     for i, row in enumerate(rounded):
-        total[i] = _mix(np.unique(row).view(np.uint64) ^ key).sum()
+        total[i] = mix(np.unique(row).view(np.uint64) ^ key).sum()
     return total
 
 
@@ -194,7 +188,7 @@ def _of_sparse(X, seed):
     first = np.maximum.accumulate(np.where(new_column, count, 0))
     ranks = np.empty(len(order), dtype=np.uint64)
     ranks[order] = (count - first).astype(np.uint64)
-    hashes = _mix(ranks ^ _key(seed, columns))
+    hashes = mix(ranks ^ key_of(seed, columns))
     zeros = np.zeros(d, dtype=np.uint64)
     is_zero = rows == n
     zeros[columns[is_zero]] = hashes[is_zero]
@@ -202,15 +196,3 @@ def _of_sparse(X, seed):
     own = ~is_zero
     np.add.at(total, rows[own], hashes[own] - zeros[columns[own]])
     return total
-
-
-def _key(seed, j):
-    with np.errstate(over="ignore"):
-        return _mix(seed + _GOLDEN * (np.asarray(j, dtype=np.uint64) + np.uint64(1)))
-
-
-def _mix(h):
-    """Return the finaliser of SplitMix64: each bit depends on all bits."""
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))

@@ -15,6 +15,8 @@ from scipy.special import expit, log_expit
 
 # Weights of the virtual observations of a null candidate's classes.
 NULL_WEIGHTS = (0.5, 1.0)
+# The loss of a candidate that could not be computed.
+WORST = 1e4
 # A row moves its own shift by at most this much.
 _LARGEST_MOVE = 1.0
 
@@ -52,10 +54,22 @@ def shifted_losses(log_odds, codes, weight, shift) -> np.ndarray:
 
     By one Newton step out of the shift of all rows.
     """
+    curvature = expit(log_odds + shift) * expit(-log_odds - shift)
+    return shifted_row_losses(log_odds, codes, weight, shift, weight @ curvature)
+
+
+def shifted_row_losses(log_odds, codes, weight, shift, total) -> np.ndarray:
+    """Return the same for some of the rows.
+
+    Parameters
+    ----------
+    total : float
+        Weighted sum of p (1 - p) at the shift, over all rows.
+    """
     proba = expit(log_odds + shift)
     curvature = proba * (1.0 - proba)
     unit = np.minimum(weight, 1.0)
-    others = np.maximum(weight @ curvature - unit * curvature, 1e-300)
+    others = np.maximum(total - unit * curvature, 1e-300)
     move = unit * (proba - codes) / others
     own = log_odds + shift + np.clip(move, -_LARGEST_MOVE, _LARGEST_MOVE)
     return -log_expit(np.where(codes == 1, own, -own))
@@ -69,6 +83,11 @@ def null_proba(counts, added) -> np.ndarray:
 def null_losses(codes, weight, n_classes, added) -> np.ndarray:
     """Return the leave-one-out log losses of a null candidate."""
     counts = np.bincount(codes, weights=weight, minlength=n_classes)
-    unit = np.minimum(weight, 1.0)
+    return null_row_losses(codes, weight, counts, added)
+
+
+def null_row_losses(codes, weight, counts, added) -> np.ndarray:
+    """Return the same for some of the rows, from the weights of all classes."""
+    n_classes, unit = len(counts), np.minimum(weight, 1.0)
     own = counts[codes] - unit + added
     return np.log(counts.sum() - unit + added * n_classes) - np.log(own)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 
@@ -29,6 +30,7 @@ from skbounds.smp._base_fit import (
     safe_step,
     smallest_penalties,
 )
+from skbounds.smp._calibration import WORST, null_row_losses, shifted_row_losses
 from skbounds.smp._design import Design
 from skbounds.smp._excess import (
     LARGEST_LEVERAGE,
@@ -39,8 +41,15 @@ from skbounds.smp._excess import (
     penalized_terms,
     plain_terms,
 )
-from skbounds.smp._one_step import one_step_leave_one_out
+from skbounds.smp._one_step import (
+    one_step_leave_one_out,
+    one_step_leave_one_out_log_proba,
+)
+from skbounds.smp._pool import pool_row_losses, pool_weights
 from skbounds.smp._tilts import label_scores, label_targets, log_normalize
+
+# Passes for the shifts of the log-odds, and their accuracy.
+_MOST_SHIFTS, _SHIFT_TOLERANCE = 60, 1e-12
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,14 @@ class Rows:
     classes : ndarray of shape (K,)
     factors : ndarray of shape (K,)
         What rows of a class count, times their weights.
+    extra : int
+        Numbers that functions of a block make of each row besides.
     """
 
     design: Design
     classes: np.ndarray
     factors: np.ndarray
+    extra: int = 0
 
     @property
     def n_classes(self):
@@ -70,6 +82,7 @@ class Rows:
         codes = codes_of(y[kept], self.classes) if len(kept) else np.zeros(0, int)
         weight = weight[kept] * self.factors[codes]
         width = 4 * (X.shape[1] + self.design.n_coordinates + self.n_classes)
+        width += self.extra
         for rows in row_blocks(len(kept), memory_limit() // width):
             Z = self.design.transform(X[kept[rows]])
             if sparse.issparse(Z):
@@ -94,6 +107,8 @@ class ChunkedData:
         Second moments of coordinates, times the total.
     mean_square : float
         Mean squared norm of the rows.
+    counts : ndarray of shape (K,)
+        Weights of the classes.
     """
 
     chunks: Chunks
@@ -104,6 +119,7 @@ class ChunkedData:
     radius2: float
     second: np.ndarray
     mean_square: float
+    counts: np.ndarray
 
     def sums(self, function, *shared):
         """Return the sums of what a function makes of blocks of rows; a pass.
@@ -158,9 +174,16 @@ def read_chunks(chunks, make_design, class_weight) -> ChunkedData:
     design = make_design(None if is_sparse else x_sum / total)
     rows = Rows(design, classes, factors)
     data = ChunkedData(
-        chunks, rows, float(total), float(-largest[0]), max(1.0, float(largest[1])),
-        float(largest[2]), np.empty((0, 0)), np.nan,
-    )  # fmt: skip
+        chunks,
+        rows,
+        total=float((totals * factors).sum()),
+        least_weight=float(-largest[0]),
+        extent=max(1.0, float(largest[1])),
+        radius2=float(largest[2]),
+        second=np.empty((0, 0)),
+        mean_square=np.nan,
+        counts=totals * factors,
+    )
     if len(classes) > 1:
         second, squares, _ = data.sums(_second_moments)
         data.second, data.mean_square = second, float(squares / total)
@@ -369,3 +392,165 @@ def leave_one_out_chunks(data, penalized, C, theta, *, virtual_weight, max_iter)
             excess.risk, excess.risk_error = from_moments(plain, data.total)
             excess.dimension_ratio = float(ratio[0] / ratio[1])
     return float(loss), float(log_normalizer) if minmax else np.nan, excess
+
+
+# ------------------------------------------------------------------ pools of candidates
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Fits with several penalties, and virtual observations of several weights.
+
+    Attributes
+    ----------
+    bases : list of BaseFit
+        One for each penalty.
+    virtual_weights : ndarray of shape (n_weights,)
+    plain, movable : ndarray of bool of shape (n_penalties, n_weights)
+        Which are candidates as they are, and with shifted log-odds.
+    null_weights : tuple of float
+        Of candidates that do not look at the features.
+    shifts, curvatures : ndarray of shape (n_penalties, n_weights)
+        Of the log-odds, and sums of p (1 - p) there.
+    counts : ndarray of shape (K,)
+    """
+
+    bases: list
+    virtual_weights: np.ndarray
+    plain: np.ndarray
+    movable: np.ndarray
+    null_weights: tuple
+    shifts: np.ndarray
+    curvatures: np.ndarray
+    counts: np.ndarray
+
+    def log_proba(self, Z, codes, weight):
+        """Return leave-one-out log probabilities, (n_penalties, n, n_weights, K)."""
+        unit, found = np.minimum(weight, 1.0), []
+        for base in self.bases:
+            own = replace(base, Z=Z, weight=weight, proba=raw_to_proba(base.raw(Z)))
+            found.append(
+                one_step_leave_one_out_log_proba(own, codes, unit, self.virtual_weights)
+            )
+        return np.array(found)
+
+    def losses(self, Z, codes, weight):
+        """Return the losses of all candidates, (n_candidates, n)."""
+        log_proba = self.log_proba(Z, codes, weight)
+        n = len(codes)
+        parts = [-log_proba[:, np.arange(n), :, codes].transpose(1, 2, 0)[self.plain]]
+        if self.movable.any():
+            log_odds = log_odds_of(log_proba)
+            parts.append(
+                np.array(
+                    [
+                        shifted_row_losses(
+                            log_odds[at], codes, weight, self.shifts[at],
+                            self.curvatures[at],
+                        )
+                        for at in zip(*np.nonzero(self.movable), strict=True)
+                    ]
+                ).reshape(-1, n)
+            )  # fmt: skip
+        parts += [
+            null_row_losses(codes, weight, self.counts, added)[None]
+            for added in self.null_weights
+        ]
+        return np.nan_to_num(np.concatenate(parts), nan=WORST, posinf=WORST)
+
+
+def log_odds_of(log_proba):
+    """Return log-odds (n_penalties, n_weights, n) of two classes."""
+    return (log_proba[..., 1] - log_proba[..., 0]).transpose(0, 2, 1)
+
+
+def _totals(Z, codes, weight, n_classes, candidates):
+    """Return the sums of the plain losses, and how far log-odds go."""
+    log_proba = candidates.log_proba(Z, codes, weight)
+    losses = -log_proba[:, np.arange(len(codes)), :, codes]
+    sums = np.einsum("n,ncm->cm", weight, losses)
+    shape = (2, *candidates.plain.shape)
+    if n_classes > 2 or not len(codes):
+        return sums, np.full(shape, -np.inf)
+    log_odds = log_odds_of(log_proba)
+    return sums, np.array([log_odds.max(axis=2), -log_odds.min(axis=2)])
+
+
+def _excesses(Z, codes, weight, n_classes, candidates, shifts):
+    """Return by how much probabilities exceed the ones, and their curvature."""
+    if not len(codes):
+        return np.zeros(shifts.shape), np.zeros(shifts.shape), np.array(0.0)
+    eta = log_odds_of(candidates.log_proba(Z, codes, weight)) + shifts[:, :, None]
+    over = np.where(codes == 0, expit(eta), -expit(-eta))
+    return over @ weight, (expit(eta) * expit(-eta)) @ weight, np.array(0.0)
+
+
+def _sums_of_all(Z, codes, weight, n_classes, candidates):
+    return candidates.losses(Z, codes, weight) @ weight, np.array(0.0)
+
+
+def _sum_of_pool(Z, codes, weight, n_classes, candidates, total, learning_rate, how):
+    losses = candidates.losses(Z, codes, weight)
+    pooled = pool_row_losses(losses, weight, total, learning_rate, how)
+    return np.array(pooled @ weight), np.array(0.0)
+
+
+def find_shifts(data, candidates, ends):
+    """Return the shifts of `intercept_shift`, and the curvatures there.
+
+    By Newton steps of all candidates at once, within brackets that shrink.
+
+    Parameters
+    ----------
+    data : ChunkedData
+    candidates : Candidates
+    ends : ndarray of shape (2, n_penalties, n_weights)
+        Largest and minus the least log-odds.
+    """
+    rate = np.log(data.counts[1]) - np.log(data.counts[0])
+    low, high = rate - ends[0] - 1e-6, rate + ends[1] + 1e-6
+    shifts = np.clip(np.zeros(low.shape), low, high)
+    for _ in range(_MOST_SHIFTS):
+        excess, curvature, _ = data.sums(_excesses, candidates, shifts)
+        low, high = (
+            np.where(excess < 0.0, shifts, low),
+            np.where(excess > 0.0, shifts, high),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = excess / curvature
+        moved = shifts - step
+        inside = np.isfinite(moved) & (moved > low) & (moved < high)
+        moved = np.where(inside, moved, 0.5 * (low + high))
+        moved = np.where(excess == 0.0, shifts, moved)
+        done = np.abs(moved - shifts) <= _SHIFT_TOLERANCE * (1.0 + np.abs(shifts))
+        shifts = moved
+        if done.all():
+            break
+    return shifts, curvature
+
+
+def judge_chunks(data, candidates, *, learning_rate, aggregation):
+    """Return what the pool is made from.
+
+    Returns
+    -------
+    candidates : Candidates
+        With shifts.
+    path : ndarray of shape (n_penalties, n_weights)
+        Mean leave-one-out losses.
+    pooled : ndarray of shape (n_candidates,)
+        Weights of plain, shifted and null candidates.
+    loss : float
+        Leave-one-out loss of the pool.
+    """
+    path, ends = data.sums(_totals, candidates)
+    if candidates.movable.any():
+        shifts, curvatures = find_shifts(data, candidates, ends)
+        candidates = replace(
+            candidates, shifts=np.where(candidates.movable, shifts, 0.0),
+            curvatures=curvatures,
+        )  # fmt: skip
+    total, _ = data.sums(_sums_of_all, candidates)
+    pooled = pool_weights(total[:, None], np.ones(1), learning_rate, aggregation)
+    loss, _ = data.sums(_sum_of_pool, candidates, total, learning_rate, aggregation)
+    return candidates, path / data.total, pooled, float(loss) / data.total

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._collections import Chunks, draw_rows, is_collection, set_names
+from skbounds._labels import check_labels
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -15,10 +19,12 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds._weights import class_factors
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, contrasts, fit_base, raw_to_proba
 from skbounds.smp._calibration import (
     NULL_WEIGHTS,
+    WORST,
     intercept_shift,
     null_losses,
     null_proba,
@@ -32,6 +38,12 @@ from skbounds.smp._folds import (
     spectral_scale,
 )
 from skbounds.smp._grid import check_grid, feature_scale
+from skbounds.smp._logistic_chunks import (
+    Candidates,
+    fit_chunks,
+    judge_chunks,
+    read_chunks,
+)
 from skbounds.smp._one_step import (
     one_step_fits,
     one_step_leave_one_out_log_proba,
@@ -44,12 +56,20 @@ from skbounds.smp._virtual import exact_leave_one_out
 # probability on average at a few hundred rows, 5e-5 at a thousand).
 _MAX_EXACT_SAMPLES = 500
 
-# Loss of a row by a candidate that has none.
-_WORST = 1e4
+# Rows that the unit of the features is found from, where not all are at hand.
+_UNIT_ROWS = 20_000
 # With more classes virtual observations are left out by default. On letter (26 classes,
 # 4 and 12 rows of each) they had no weight, and took two thirds of the time; on vowel
 # (11) they lowered the log loss by .04.
 _MANY_CLASSES = 20
+
+
+def default_virtual_weights(n_classes):
+    """Return the weights of the virtual observation for a number of classes."""
+    weights = np.array([0.0, 0.25, 0.5, 1.0])
+    if n_classes > _MANY_CLASSES:
+        return weights[:1]
+    return weights if n_classes == 2 else weights[[0, 1, 3]]
 
 
 class SMPLogisticRegressionCV(BaseSMPClassifier):
@@ -255,6 +275,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
     0.97
     """
 
+    _takes_collections = True
     _parameter_constraints: dict = {
         "Cs": [
             StrOptions({"auto"}),
@@ -334,16 +355,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             Fitted estimator.
         """
         virtual_weights = self._check_virtual_weights()
+        if is_collection(X):
+            return self._fit_chunks(X, y, sample_weight, virtual_weights)
         X, codes, weight, classes = self._validate_training(X, y, sample_weight)
         folds = self._uses_folds(X)
         if folds:
             virtual_weights = np.zeros(1)
         elif virtual_weights is None:
-            virtual_weights = np.array([0.0, 0.25, 0.5, 1.0])
-            if len(classes) > _MANY_CLASSES:
-                virtual_weights = virtual_weights[:1]
-            elif len(classes) > 2:
-                virtual_weights = virtual_weights[[0, 1, 3]]
+            virtual_weights = default_virtual_weights(len(classes))
         Cs, scale = self._grid(X, weight, len(classes), folds)
         scaled = X / scale if scale != 1.0 else X
         if folds and sparse.issparse(X):
@@ -386,6 +405,86 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             exact = len(classes) == 2 and len(codes) <= _MAX_EXACT_SAMPLES
             self.method_ = "exact" if exact else "one-step"
 
+        self._training_ = {"Z": Z, "weight": weight} if self.method_ == "exact" else {}
+        return self._set_fits(
+            fits, design, classes, Cs, scale, virtual_weights, best, best_weight
+        )
+
+    def _fit_chunks(self, X, y, sample_weight, virtual_weights):
+        """Fit a collection of dask, by sums over chunks."""
+        if self.method == "exact" or self.loo in ("exact", "folds"):
+            raise ValueError(
+                "X is a collection of dask, of which sums over rows are taken: method "
+                "must be 'auto' or 'one-step', and loo too; got method="
+                f"{self.method!r} and loo={self.loo!r}."
+            )
+        chunks = Chunks(X, y, sample_weight)
+        set_names(self, chunks)
+        numbers = draw_rows(chunks, 0, _UNIT_ROWS)
+        X_few, y_few, few = chunks.take(numbers)
+        if few is None or len(numbers) == _UNIT_ROWS:
+            # Drawn in proportion to the weights.
+            few = np.ones(len(numbers))
+        labels, codes = np.unique(check_labels(y_few), return_inverse=True)
+        if len(labels) > 1:
+            few = few * class_factors(self.class_weight, labels, codes, few)[codes]
+        Cs, scale = self._grid(X_few, few, len(labels), False)
+        plain = self.fit_intercept and not self.penalize_intercept
+
+        def make(mean):
+            center = mean / scale if plain and mean is not None else None
+            design = Design(chunks.n_features, center=center, scale=scale)
+            if self.fit_intercept:
+                # Its penalty is that of the features in their own unit.
+                own = 1.0 if plain else float(self.intercept_scaling)
+                design.intercept = own / (scale if self.penalize_intercept else 1.0)
+                design.intercept_penalized = not plain
+            return design
+
+        data = read_chunks(chunks, make, self.class_weight)
+        classes, design = data.rows.classes, data.rows.design
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the "
+                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
+            )
+        if virtual_weights is None:
+            virtual_weights = default_virtual_weights(len(classes))
+        penalized, fits, theta = design.penalized(), [None] * len(Cs), None
+        for index in np.argsort(Cs, kind="stable"):
+            base, _ = fit_chunks(
+                data, penalized / Cs[index], theta, max_iter=self.max_iter
+            )
+            theta, fits[index] = base.theta, base
+        shape = (len(Cs), len(virtual_weights))
+        plain_ones, movable, nulls = self._masks(virtual_weights, shape, len(classes))
+        candidates = Candidates(
+            fits, virtual_weights, plain_ones, movable, nulls, np.zeros(shape),
+            np.zeros(shape), data.counts,
+        )  # fmt: skip
+        extra = 8 * len(classes) * shape[0] * shape[1]
+        data.rows = replace(data.rows, extra=extra)
+        candidates, path, pooled, self.loo_log_loss_ = judge_chunks(
+            data, candidates, learning_rate=self.learning_rate,
+            aggregation=self.aggregation,
+        )  # fmt: skip
+        self._set_pool(
+            pooled, plain_ones, movable, nulls, candidates.shifts, data.counts
+        )
+        self.loo_log_loss_path_ = path
+        best = np.argmin(path)
+        if self.aggregation == "best" and self.weights_.any():
+            best = np.argmax(self.weights_)
+        best, best_weight = np.unravel_index(best, shape)
+        self._extent_ = data.extent
+        self.method_, self._training_ = "one-step", {}
+        return self._set_fits(
+            fits, design, classes, Cs, scale, virtual_weights, best, best_weight
+        )
+
+    def _set_fits(
+        self, fits, design, classes, Cs, scale, virtual_weights, best, best_weight
+    ):
         self._design_ = vars(design)
         kept = ("n_classes", "penalty", "theta", "inv_factor")
         self._fits_ = [
@@ -394,7 +493,6 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             else None
             for index, fit in enumerate(fits)
         ]
-        self._training_ = {"Z": Z, "weight": weight} if self.method_ == "exact" else {}
         self.classes_ = classes
         with np.errstate(over="ignore", divide="ignore"):
             Cs = Cs / scale / scale
@@ -409,21 +507,33 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self._warn_of_an_end()
         return self
 
-    def _pool(self, losses, shifted, shifts, codes, weight, n_classes, virtual_weights):
-        """Weigh candidates as they are, with shifted log-odds, and without features."""
-        shape = losses.shape[:2]
+    def _masks(self, virtual_weights, shape, n_classes):
+        """Return which candidates there are: plain, shifted, and null ones."""
         movable = np.broadcast_to(virtual_weights > 0, shape)
         movable = movable & self._shifts(n_classes)
         plain = np.ones(shape, bool)
         if self.calibrate == "intercept":
             plain = ~movable
-        nulls = NULL_WEIGHTS if self._has_nulls() else ()
+        return plain, movable, NULL_WEIGHTS if self._has_nulls() else ()
+
+    def _pool(self, losses, shifted, shifts, codes, weight, n_classes, virtual_weights):
+        """Weigh candidates as they are, with shifted log-odds, and without features."""
+        plain, movable, nulls = self._masks(
+            virtual_weights, losses.shape[:2], n_classes
+        )
         flat = [losses[plain], shifted[movable]]
         flat += [null_losses(codes, weight, n_classes, added)[None] for added in nulls]
         # What could not be computed is no candidate.
-        flat = np.nan_to_num(np.concatenate(flat), nan=_WORST, posinf=_WORST)
+        flat = np.nan_to_num(np.concatenate(flat), nan=WORST, posinf=WORST)
         options = (weight, self.learning_rate, self.aggregation)
+        counts = np.bincount(codes, weights=weight, minlength=n_classes)
         pooled = pool_weights(flat, *options)
+        self._set_pool(pooled, plain, movable, nulls, shifts, counts)
+        self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
+
+    def _set_pool(self, pooled, plain, movable, nulls, shifts, counts):
+        """Set the weights of all candidates."""
+        shape = plain.shape
         self._plain_weights_, self.shifted_weights_ = np.zeros(shape), np.zeros(shape)
         self.null_weights_ = np.zeros(len(NULL_WEIGHTS))
         ends = np.cumsum([plain.sum(), movable.sum()])
@@ -432,9 +542,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         self.null_weights_[: len(nulls)] = parts[2]
         self.weights_ = self._plain_weights_ + self.shifted_weights_
         self._shifts_ = shifts
-        counts = np.bincount(codes, weights=weight, minlength=n_classes)
         self._nulls_ = np.array([null_proba(counts, added) for added in NULL_WEIGHTS])
-        self.loo_log_loss_ = pool_leave_one_out_loss(flat, *options)
 
     def _judge_by_leave_one_out(
         self, Z, codes, weight, penalized, n_classes, Cs, virtual_weights

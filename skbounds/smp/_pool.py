@@ -47,13 +47,26 @@ def pool_leave_one_out_loss(
     One unit ``min(1, count)`` of a row is left out of its own weights, so that integer
     counts equal repetition.
     """
-    others = (losses @ counts)[:, None] - np.minimum(counts, 1.0) * losses
+    total = losses @ counts
+    pooled = pool_row_losses(losses, counts, total, learning_rate, aggregation)
+    return float(pooled @ counts / counts.sum())
+
+
+def pool_row_losses(losses, counts, total, learning_rate, aggregation) -> np.ndarray:
+    """Return the losses of the pool at some rows, by weights without each.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n_candidates, n)
+    counts : ndarray of shape (n,)
+    total : ndarray of shape (n_candidates,)
+        Sums over all rows.
+    """
+    others = total[:, None] - np.minimum(counts, 1.0) * losses
     if aggregation == "best":
         chosen = np.argmin(others, axis=0)
-        pooled = losses[chosen, np.arange(losses.shape[1])]
-    else:
-        # Sums of large weights have few digits to spare.
-        weights = -learning_rate * (others - others.min(axis=0))
-        weights -= logsumexp(weights, axis=0)
-        pooled = -logsumexp(weights - losses, axis=0)
-    return float(pooled @ counts / counts.sum())
+        return losses[chosen, np.arange(losses.shape[1])]
+    # Sums of large weights have few digits to spare.
+    weights = -learning_rate * (others - others.min(axis=0))
+    weights -= logsumexp(weights, axis=0)
+    return -logsumexp(weights - losses, axis=0)

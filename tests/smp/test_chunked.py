@@ -11,6 +11,7 @@ from skbounds import (
     PoissonSMP,
     RidgeSMP,
     SMPLogisticRegression,
+    SMPLogisticRegressionCV,
 )
 
 da = pytest.importorskip("dask.array", reason="extra scale not installed")
@@ -326,3 +327,66 @@ def test_logistic_in_chunks_of_any_size():
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         logistic(max_iter=1).fit(chunked(SCALED), chunked(BINARY))
+
+
+POOLS = {
+    "default": {},
+    "given penalties": {"Cs": [1e-3, 0.1, 10.0]},
+    "intercept": {"calibrate": "intercept"},
+    "none": {"calibrate": "none"},
+    "best": {"aggregation": "best"},
+    "no intercept": {"fit_intercept": False},
+    "penalised": {"penalize_intercept": True},
+    "balanced": {"class_weight": "balanced"},
+    "weights": {"virtual_weights": [0.0, 1.0]},
+    "slow": {"learning_rate": 0.1},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("y", [BINARY, SEVERAL], ids=["two", "three"])
+@pytest.mark.parametrize("case", POOLS)
+def test_pool_is_what_it_is_in_memory(case, y, weighted):
+    weight = COUNT if weighted else None
+    params = {"method": "one-step", "Cs": 4, **POOLS[case]}
+    here = SMPLogisticRegressionCV(**params).fit(SCALED, y, weight)
+    there = SMPLogisticRegressionCV(**params).fit(chunked(SCALED), chunked(y), weight)
+    for name in ("loo_log_loss_", "loo_log_loss_path_", "weights_", "shifted_weights_",
+                 "null_weights_", "_shifts_", "C_", "Cs_", "coef_", "intercept_",
+                 "virtual_weight_", "virtual_weight_mean_"):  # fmt: skip
+        np.testing.assert_allclose(
+            getattr(there, name), getattr(here, name), rtol=1e-7, atol=1e-8,
+            err_msg=name,
+        )  # fmt: skip
+    np.testing.assert_allclose(
+        there.predict_proba(SCALED), here.predict_proba(SCALED), rtol=0, atol=1e-8
+    )
+
+
+def test_pool_of_more_rows_than_the_unit_is_found_from(monkeypatch):
+    monkeypatch.setattr("skbounds.smp._logistic_cv._UNIT_ROWS", 200)
+    here = SMPLogisticRegressionCV(method="one-step").fit(SCALED, BINARY)
+    there = SMPLogisticRegressionCV().fit(chunked(SCALED), chunked(BINARY))
+    assert there.method_ == "one-step"
+    np.testing.assert_allclose(there.Cs_, here.Cs_, rtol=0.3)
+    gaps = np.abs(there.predict_proba(SCALED) - here.predict_proba(SCALED))
+    assert gaps.max() < 0.02
+    lazy = there.predict_proba(chunked(SCALED, 60))
+    np.testing.assert_allclose(lazy, there.predict_proba(SCALED), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "y", "words"),
+    [
+        ({"method": "exact"}, BINARY, "method must be"),
+        ({"loo": "exact"}, BINARY, "and loo too"),
+        ({"loo": "folds"}, BINARY, "and loo too"),
+        ({}, np.zeros(500), "only one class"),
+        ({"Cs": [-1.0]}, BINARY, "Cs must hold positive"),
+    ],
+)
+def test_pool_refuses(params, y, words):
+    model = SMPLogisticRegressionCV(**params)
+    with pytest.raises(ValueError, match=words):
+        model.fit(chunked(SCALED), chunked(y))
+    assert not hasattr(model, "classes_")
