@@ -8,7 +8,7 @@ end changes a bit.
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 
 import numpy as np
@@ -67,7 +67,10 @@ class Chunks:
                 f"Expected 2D array, got {X.ndim}D collection instead: X must have "
                 "rows and columns."
             )
-        self.names = [str(name) for name in X.columns] if _is_frame(X) else None
+        self.names = list(X.columns) if _is_frame(X) else None
+        if self.names and not all(isinstance(name, str) for name in self.names):
+            # As scikit-learn has it.
+            self.names = None
         self.n_features = int(X.shape[1])
         if not _is_frame(X):
             X = X.rechunk({1: -1})
@@ -194,7 +197,13 @@ def _keys_of(X, y, weight, place, seed, size):
         with np.errstate(divide="ignore"):
             keys = keys / weight
     kept = np.flatnonzero(np.isfinite(keys))
-    first = kept[np.argsort(keys[kept], kind="stable")[:size]]
+    return _least(size, (numbers[kept], keys[kept]))
+
+
+def _least(size, *parts):
+    """Return the numbers and keys of so many rows of least keys."""
+    numbers, keys = (np.concatenate(column) for column in zip(*parts, strict=True))
+    first = np.argsort(keys, kind="stable")[:size]
     return numbers[first], keys[first]
 
 
@@ -204,9 +213,10 @@ def draw_rows(chunks, seed, size):
     Without replacement (Efraimidis and Spirakis 2006): those of least -log(u) / w, with
     u from the row's number, however rows are divided into chunks.
     """
-    found = chunks.map(_keys_of, seed, size, numbered=True)
-    numbers, keys = (np.concatenate(column) for column in zip(*found, strict=True))
-    return np.sort(numbers[np.argsort(keys, kind="stable")[:size]])
+    numbers, _ = chunks.sums(
+        _keys_of, seed, size, numbered=True, combine=partial(_least, size)
+    )
+    return np.sort(numbers)
 
 
 def as_table(X):

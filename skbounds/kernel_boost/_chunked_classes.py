@@ -7,10 +7,11 @@ chunks and brings back, of each path, the risk, its curvature and its gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import linalg
+from scipy.special import logsumexp
 
 from skbounds._blocks import row_blocks
 from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
@@ -107,12 +108,16 @@ class ChunkedClasses(ClassLaw):
             found.append(self.constant_of(left / total, total * self.n_samples))
         return found
 
+    # Of the rows, which are elsewhere.
+    targets = share_of_rows = None
+
     def mean(self, values):
         """Return the mean loss at the values of one path."""
-        return float(values.risk)
+        return float(values.mean)
 
-    # Of log losses.
-    deviance = mean
+    def deviance(self, values):
+        """Return the mean log loss of the probabilities."""
+        return float(values.deviance)
 
 
 @dataclass
@@ -121,7 +126,8 @@ class FarValues:
 
     Attributes
     ----------
-    risk, curvature : ndarray of shape (n_paths,)
+    risk, mean, deviance, curvature : ndarray of shape (n_paths,)
+        What is boosted, the mean loss, and the log loss of the probabilities.
     gradient : ndarray of shape (n_paths, R, K)
         By the features F.
     left_out : ndarray of shape (n_paths, 2)
@@ -131,25 +137,30 @@ class FarValues:
     """
 
     risk: np.ndarray
+    mean: np.ndarray
+    deviance: np.ndarray
     curvature: np.ndarray
     gradient: np.ndarray
     left_out: np.ndarray
     ndim: int
 
+    def _names(self):
+        return [name for name in vars(self) if name != "ndim"]
+
     def __getitem__(self, item):
         _, which = item
-        arrays = (self.risk, self.curvature, self.gradient, self.left_out)
-        return FarValues(*(array[which] for array in arrays), self.ndim - 1)
+        arrays = {name: getattr(self, name)[which] for name in self._names()}
+        return FarValues(**arrays, ndim=self.ndim - 1)
 
     def put(self, which, others, own):
         """Replace what is known of some paths."""
-        for name in ("risk", "curvature", "gradient", "left_out"):
+        for name in self._names():
             values = getattr(others, name)
             getattr(self, name)[which] = values if own is None else values[own]
 
 
 def _pass_of(X, y, weight, place, plan, loss, dual, offset, which):
-    """Return the sums of a chunk at coefficients, as `FarValues` has them.
+    """Return what a chunk says at coefficients, see `_of_block`.
 
     Parameters
     ----------
@@ -162,31 +173,78 @@ def _pass_of(X, y, weight, place, plan, loss, dual, offset, which):
     X, _, share, fold = plan.of_chunk(X, y, weight, place[1])
     if weight is not None:
         kept_y = y[np.flatnonzero(weight)]
-    n_classes = len(plan.coder.classes)
     codes = plan.coder.codes(kept_y)
+    landmarks = plan.landmarks[: len(dual)]
+    n_classes = len(plan.coder.classes)
+    parts = []
+    # A chunk without rows has nothing to say, in arrays of the same shapes.
+    for rows in list(row_blocks(X.shape[0], _CHUNK)) or [slice(0, 0)]:
+        if X.shape[0]:
+            K = plan.kernel(X[rows], landmarks)
+        else:
+            K = np.zeros((0, len(dual)))
+        targets = loss.encode(codes[rows], n_classes)
+        own_fold = None if fold is None else fold[rows]
+        parts.append(
+            _of_block(K, targets, share[rows], own_fold, loss, dual, offset, which)
+        )
+    return _joint(loss, *parts)
+
+
+def _of_block(K, targets, share, fold, loss, dual, offset, which):
+    """Return what some rows say.
+
+    Returns
+    -------
+    risk : ndarray of shape (n_paths, 1 or K)
+        Of each column, where the loss is boosted on logarithms.
+    deviance, curvature : ndarray of shape (n_paths,)
+    gradient : ndarray of shape (r, n_paths, K)
+    left_out : ndarray of shape (n_paths, 2)
+    """
     r, q, c = dual.shape
-    risk, curvature, left_out = np.zeros(q), np.zeros(q), np.zeros((q, 2))
-    gradient = np.zeros((r, q * c))
-    landmarks = plan.landmarks[:r]
-    for rows in row_blocks(X.shape[0], _CHUNK):
-        K = plan.kernel(X[rows], landmarks)
-        f = (K @ dual.reshape(r, q * c)).reshape(len(K), *offset.shape) + offset
-        targets = loss.encode(codes[rows], n_classes)[:, None]
-        w = np.repeat(share[rows][:, None], q, axis=1)
-        for j, k in enumerate(which):
-            if k == 0:
-                continue
-            out = np.flatnonzero(fold[rows] == k - 1)
-            held, values, own = w[out, j], f[out, j], targets[out, 0]
-            left_out[j] += (
-                loss.deviance(own, values, held),
-                loss.doubt(values, held),
-            )
-            w[out, j] = 0.0
-        risk += loss.risk(targets, f, w)
-        curvature += loss.curvature(targets, f, w)
-        gradient += K.T @ loss.pull(targets, f, w).reshape(len(K), q * c)
-    return risk, curvature, gradient.reshape(r, q, c), left_out
+    f = (K @ dual.reshape(r, q * c)).reshape(len(K), *offset.shape) + offset
+    w, left_out = np.repeat(share[:, None], q, axis=1), np.zeros((q, 2))
+    for j, k in enumerate(which):
+        if k == 0:
+            continue
+        out = np.flatnonzero(fold == k - 1)
+        held, values, own = w[out, j], f[out, j], targets[out]
+        left_out[j] = loss.deviance(own, values, held), loss.doubt(values, held)
+        w[out, j] = 0.0
+    y = targets[:, None]
+    if not loss.is_logarithm:
+        risk = loss.risk(y, f, w)
+        slopes = loss.pull(y, f, w).reshape(len(K), q * c)
+        gradient = (K.T @ slopes).reshape(r, q, c)
+        return risk[:, None], risk, loss.curvature(y, f, w), gradient, left_out
+    wide = np.broadcast_to(w[..., None] if f.ndim == 3 else w, f.shape)
+    deviance = loss.deviance(y, f, w)
+    if not len(K):
+        none = np.full((q, c), -np.inf)
+        return none, deviance, np.ones(q), np.zeros((r, q, c)), left_out
+    with np.errstate(divide="ignore"):
+        logs = np.log(wide) - y * f
+        risk = logsumexp(logs, axis=0)
+    # Paths without any row here have no slopes.
+    tilted = np.exp(logs - np.where(np.isfinite(risk), risk, 0.0))
+    gradient = K.T @ (-y * tilted).reshape(len(K), q * c)
+    return (
+        risk.reshape(q, c), deviance, np.ones(q), gradient.reshape(r, q, c), left_out
+    )  # fmt: skip
+
+
+def _joint(loss, *parts):
+    """Return what the rows of several parts say."""
+    risk, deviance, curvature, gradient, left_out = zip(*parts, strict=True)
+    if not loss.is_logarithm:
+        sums = (sum(values) for values in (risk, deviance, curvature, gradient))
+        return (*sums, sum(left_out))
+    risks = np.array(risk)
+    total = logsumexp(risks, axis=0)
+    share = np.exp(risks - np.where(np.isfinite(total), total, 0.0))
+    slopes = sum(g * s for g, s in zip(gradient, share, strict=True))
+    return total, sum(deviance), curvature[0], slopes, sum(left_out)
 
 
 class ChunkedFlow(BaseFlow):
@@ -222,15 +280,16 @@ class ChunkedFlow(BaseFlow):
         problem = self.problem
         which = np.arange(self.n_paths) if which is None else np.asarray(which)
         dual = self._solve(self.coefficients(theta, which), transposed=True)
-        risk, curvature, gradient, left_out = problem.chunks.sums(
+        risk, deviance, curvature, gradient, left_out = problem.chunks.sums(
             _pass_of, problem.plan, problem.loss, dual, self.offset[which], which,
-            numbered=True,
+            numbered=True, combine=partial(_joint, problem.loss),
         )  # fmt: skip
         gradient = self._solve(gradient, transposed=False).transpose(1, 0, 2)
-        ndim = 1 + self.offset.ndim
+        mean = np.exp(risk) if problem.loss.is_logarithm else risk
         return FarValues(
-            risk, curvature, np.ascontiguousarray(gradient), left_out, ndim
-        )
+            risk.mean(axis=1), mean.mean(axis=1), deviance, curvature,
+            np.ascontiguousarray(gradient), left_out, ndim=1 + self.offset.ndim,
+        )  # fmt: skip
 
     values_at_start = values
 
@@ -304,12 +363,11 @@ class ChunkedPaths:
 
 
 class ChunkedClassification(ChunkedFit):
-    """Mixin: log losses of classes in chunks."""
+    """Mixin: losses of classes in chunks."""
 
     def _beyond_sums(self):
         plain = self.step_size is not None or self.average
         return [
-            ("loss", self.loss != "log_loss", "is 'log_loss' then"),
             ("stopping", self.stopping in ("auto", "alo"), "leaves out no single rows"),
             ("step_size", plain and not self.average, "is for rows in memory"),
             ("average", self.average, "is for rows in memory"),

@@ -341,9 +341,18 @@ class EarlyStoppedKernelBoostClassifier(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; for ``kernel="precomputed"`` their kernel matrix.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix, dask array or dataframe} of shape \
+                (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix. Of a collection of
+            dask sums over its chunks are taken, a pass for each evaluation of the
+            gradient: without plain steps, and for stopping rules other than "auto" and
+            "alo". The kernel and the landmarks are chosen on some
+            thousands of rows; folds are dealt out by the rows' values or numbers,
+            whatever the chunks. As few rows as that are fitted in memory.
+
+            .. versionchanged:: 0.2
+               Collections of dask are not made into arrays.
+        y : array-like or dask collection of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Numbers of times that rows count: whole weights equal repetition.
@@ -486,6 +495,8 @@ class EarlyStoppedKernelBoostClassifier(
     def decision_function(self, X):
         """Return the boosted functions.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -504,6 +515,8 @@ class EarlyStoppedKernelBoostClassifier(
     def predict_proba(self, X):
         """Return the probabilities of the classes.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -521,6 +534,8 @@ class EarlyStoppedKernelBoostClassifier(
     @lazy_on_collections
     def predict(self, X):
         """Return the most probable classes.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------

@@ -42,9 +42,13 @@ class _Loss:
         Whether slopes are bounded, and flat beyond a bend.
     link : float
         For two classes P(y = 1) = expit(link f).
+    is_logarithm : bool
+        Whether `risk` is the logarithm of the mean loss, or the mean of those of the
+        columns.
     """
 
     saturates = False
+    is_logarithm = False
 
     @classmethod
     def mean(cls, y, f, weight):
@@ -129,6 +133,7 @@ class Exponential(_Loss):
 
     smoothness = None
     link = 2.0
+    is_logarithm = True
 
     @staticmethod
     def risk(y, f, weight):
@@ -177,6 +182,8 @@ def _over_columns(values, weight):
 
 class PlainExponential(Exponential):
     """exp(-y f) with steps of the risk itself."""
+
+    is_logarithm = False
 
     @staticmethod
     def risk(y, f, weight):

@@ -409,9 +409,19 @@ class EarlyStoppedKernelBoost(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; for ``kernel="precomputed"`` their kernel matrix.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        X : {array-like, sparse matrix, dask array or dataframe} of shape \
+                (n_samples, n_features)
+            Rows; for ``kernel="precomputed"`` their kernel matrix. Of a collection of
+            dask sums over its chunks are taken, and the rows never are in one place:
+            for the squared loss, without intervals, and stopping rules other than
+            "loo". The kernel and the landmarks are chosen on some thousands of rows;
+            folds are dealt out by the rows' values or numbers, whatever the chunks.
+            As few rows as that are fitted in memory.
+
+            .. versionchanged:: 0.2
+               Collections of dask are not made into arrays.
+        y : array-like or dask collection of shape (n_samples,) or \
+                (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Numbers of times that rows count: whole weights equal repetition.
@@ -591,6 +601,8 @@ class EarlyStoppedKernelBoost(
     def predict_interval(self, X, level=0.9):
         """Return intervals for new targets, by CV+.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -647,6 +659,8 @@ class EarlyStoppedKernelBoost(
     @lazy_on_collections
     def predict(self, X):
         """Predict the targets of rows.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------

@@ -123,6 +123,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
     def predict_log_proba(self, X):
         """Predict logarithms of class probabilities.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -139,6 +141,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
     def predict_proba(self, X):
         """Predict class probabilities.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -154,6 +158,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
     @lazy_on_collections
     def decision_function(self, X):
         """Predict log-odds (two classes) or log probabilities (more).
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------
@@ -173,6 +179,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
     @lazy_on_collections
     def predict(self, X):
         """Predict the most probable class.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------
@@ -196,6 +204,8 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         """Predict the probabilities under the two virtual fits.
 
         Only for two classes.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------

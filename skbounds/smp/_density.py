@@ -166,8 +166,9 @@ class MultinomialSMP(_ColumnDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, 1) or (n_samples,)
-            Observations: numbers or strings.
+        X : array-like or dask collection of shape (n_samples, 1) or (n_samples,)
+            Observations: numbers or strings. Collections of dask are counted chunk by
+            chunk.
 
         y : None
             Ignored.
@@ -253,6 +254,8 @@ class MultinomialSMP(_ColumnDensity):
     @lazy_on_collections
     def score_samples(self, X):
         """Compute the log probability of each observation.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------
@@ -425,8 +428,8 @@ class GaussianSMP(BaseSMPDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Observations.
+        X : array-like or dask collection of shape (n_samples, n_features)
+            Observations. Collections of dask are summed chunk by chunk.
 
         y : None
             Ignored.
@@ -490,6 +493,8 @@ class GaussianSMP(BaseSMPDensity):
     @lazy_on_collections
     def score_samples(self, X):
         """Compute the log density of each observation.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------
@@ -590,8 +595,8 @@ class PoissonSMP(_ColumnDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, 1) or (n_samples,)
-            Non-negative integers.
+        X : array-like or dask collection of shape (n_samples, 1) or (n_samples,)
+            Non-negative integers. Collections of dask are summed chunk by chunk.
 
         y : None
             Ignored.
@@ -622,6 +627,8 @@ class PoissonSMP(_ColumnDensity):
     @lazy_on_collections
     def score_samples(self, X):
         """Compute the log probability of each count.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------

@@ -94,6 +94,8 @@ class PredictiveLaws(metaclass=ABCMeta):
     def predict_interval(self, X, level=0.9):
         """Predict central intervals.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)

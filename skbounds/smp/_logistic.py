@@ -325,10 +325,16 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        X : {array-like, sparse matrix, dask array or dataframe} of shape \
+                (n_samples, n_features)
+            Training rows. Of a collection of dask sums over its chunks are taken, two
+            passes for each Newton step, and the result is that of rows in memory: for
+            ``method="one-step"``, and C a number or "theory".
 
-        y : array-like of shape (n_samples,)
+            .. versionchanged:: 0.2
+               Collections of dask are not made into arrays.
+
+        y : array-like or dask collection of shape (n_samples,)
             Class labels.
 
         sample_weight : array-like of shape (n_samples,), default=None

@@ -340,10 +340,17 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        X : {array-like, sparse matrix, dask array or dataframe} of shape \
+                (n_samples, n_features)
+            Training rows. Of a collection of dask sums over its chunks are taken, some
+            passes for each penalty and for each step to the shifts of the log-odds, and
+            the result is that of rows in memory with ``method="one-step"``. Beyond
+            20 000 rows the unit of ``Cs="auto"`` is that of some of them.
 
-        y : array-like of shape (n_samples,)
+            .. versionchanged:: 0.2
+               Collections of dask are not made into arrays.
+
+        y : array-like or dask collection of shape (n_samples,)
             Class labels.
 
         sample_weight : array-like of shape (n_samples,), default=None

@@ -164,6 +164,8 @@ class BaseSMPRegressor(
     def predict(self, X, return_std=False):
         """Predict the mean of the predictive law.
 
+        For a collection of dask the result is one too, computed when it is needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -249,6 +251,8 @@ class BaseSMPRegressor(
     @lazy_on_collections
     def log_normalizer(self, X):
         """Compute ``log Z``, the label-free measure of a row's uncertainty.
+
+        For a collection of dask the result is one too, computed when it is needed.
 
         Parameters
         ----------

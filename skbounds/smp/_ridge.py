@@ -267,10 +267,16 @@ class RidgeSMP(BaseSMPRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        X : {array-like, sparse matrix, dask array or dataframe} of shape \
+                (n_samples, n_features)
+            Training rows. Of a collection of dask sums over its chunks are taken, in
+            four passes, and the result is that of rows in memory.
 
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            .. versionchanged:: 0.2
+               Collections of dask are not made into arrays.
+
+        y : array-like or dask collection of shape (n_samples,) or \
+                (n_samples, n_outputs)
             Targets.
 
         sample_weight : array-like of shape (n_samples,), default=None

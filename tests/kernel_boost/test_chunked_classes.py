@@ -69,6 +69,10 @@ CASES = {
     "no intercept": (Y, None, {"fit_intercept": False}),
     "aic": (Y, None, {"stopping": "aic"}),
     "theory": (Y, WEIGHT, {"stopping": "theory"}),
+    "exponential": (Y, None, {"loss": "exponential"}),
+    "exponential, weights": (Y, WEIGHT, {"loss": "exponential", "stopping": "aic"}),
+    "exponential, three": (Y3, WEIGHT, {"loss": "exponential", "max_rank": 60}),
+    "exponential, theory": (Y, None, {"loss": "exponential", "stopping": "theory"}),
     "fixed": (Y3, None, {"stopping": None, "max_iter": 300, "max_rank": 60}),
 }
 
@@ -160,7 +164,6 @@ def test_validation_rows():
 
 
 BAD = [
-    ({"loss": "exponential"}, Y, {}, "loss is 'log_loss' then"),
     ({"stopping": "alo"}, Y, {}, "leaves out no single rows"),
     ({"step_size": 0.1}, Y, {}, "step_size is for rows in memory"),
     ({"average": True}, Y, {}, "average is for rows in memory"),
