@@ -99,7 +99,9 @@ def validate_floats(estimator, X, *, reset: bool) -> np.ndarray:
 
 def is_collection(X) -> bool:
     """Tell whether something is a collection of dask."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+    # Of the class: delayed objects of dask have every attribute.
+    names = ("__dask_graph__", "to_delayed", "ndim", "shape")
+    return all(hasattr(type(X), name) for name in names)
 
 
 def _tell_of_collections(estimator, arguments) -> None:

@@ -8,15 +8,19 @@ end changes a bit.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial, wraps
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array
 
-from skbounds._base import is_collection
+from skbounds._base import is_collection, warn_user
 from skbounds._hashes import number_hashes
+from skbounds._labels import check_labels
 
 # Sums that are added in one task.
 _FAN_IN = 8
@@ -40,6 +44,21 @@ def _dask():
     return dask
 
 
+class Kind(NamedTuple):
+    """What chunks are to be.
+
+    Attributes
+    ----------
+    dtype : dtype or None
+    accept_sparse : {"csr", False}
+    target : {"numbers", "labels"} or None
+    """
+
+    dtype: object
+    accept_sparse: object
+    target: str | None
+
+
 class Chunks:
     """Rows, targets and weights in chunks.
 
@@ -51,6 +70,10 @@ class Chunks:
     weight : the same or None
     dtype : dtype or None
         Of X as functions get it; None leaves it as it is.
+    accept_sparse : bool
+        Whether chunks of X may be sparse.
+    target : {"numbers", "labels"} or None
+        What y holds.
 
     Attributes
     ----------
@@ -60,17 +83,19 @@ class Chunks:
     y_ndim : int or None
     """
 
-    def __init__(self, X, y=None, weight=None, *, dtype=np.float64):
-        self.dtype = dtype
+    def __init__(
+        self, X, y=None, weight=None, *, dtype=np.float64, accept_sparse=True,
+        target=None,
+    ):  # fmt: skip
+        self.kind = Kind(dtype, "csr" if accept_sparse else False, target)
+        if target is not None and y is None:
+            raise ValueError("y must be passed; the target y is None.")
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got {X.ndim}D collection instead: X must have "
                 "rows and columns."
             )
-        self.names = list(X.columns) if _is_frame(X) else None
-        if self.names and not all(isinstance(name, str) for name in self.names):
-            # As scikit-learn has it.
-            self.names = None
+        self.names = _names_of(X) if _is_frame(X) else None
         self.n_features = int(X.shape[1])
         if not _is_frame(X):
             X = X.rechunk({1: -1})
@@ -84,8 +109,11 @@ class Chunks:
                 continue
             if not is_collection(values):
                 values = self._like(values, name)
-            elif not _is_frame(values) and self._sizes is not None:
-                values = self._divided(values, name)
+            elif not _is_frame(values):
+                if values.ndim == 2:
+                    values = values.rechunk({1: -1})
+                if self._sizes is not None:
+                    values = self._divided(values, name)
             own = _parts(values)
             if len(own) != len(parts[0]):
                 raise ValueError(
@@ -93,14 +121,29 @@ class Chunks:
                     "both the same way."
                 )
             parts.append(own)
-        self.y_ndim = None if y is None else np.ndim(y) or y.ndim
+        self.y_ndim = None if y is None else getattr(y, "ndim", None) or np.ndim(y)
+        if target == "labels" and self.y_ndim == 2 and not _is_frame(y):
+            warn_user(
+                "A column-vector y was passed when a 1d array was expected. Please "
+                "change the shape of y to (n_samples,), for example using ravel().",
+                DataConversionWarning,
+            )
         self.parts = list(zip(*parts, strict=True))
 
     def _like(self, values, name):
         """Return an array as a collection with the chunks of X."""
         import dask.array
 
-        values = np.asarray(values)
+        known = np.asarray(values)
+        if known.ndim == 0:
+            raise ValueError(
+                f"{name} must have an entry for each row, as an array or a collection "
+                f"of dask; got {values!r}."
+            )
+        if known.dtype.kind in "US" and not isinstance(values, np.ndarray):
+            # NumPy would make a text of a missing one among texts.
+            known = np.asarray(values, dtype=object)
+        values = known
         if self._sizes is None:
             raise ValueError(
                 f"{name} is an array, and how long the chunks of X are is not known: "
@@ -115,8 +158,7 @@ class Chunks:
         if np.isnan(values.chunks[0]).any():
             return values
         self._check_length(int(values.shape[0]), name)
-        wanted = {0: tuple(self._sizes.tolist())}
-        return values.rechunk(wanted | ({1: -1} if values.ndim == 2 else {}))
+        return values.rechunk({0: tuple(self._sizes.tolist())})
 
     def _check_length(self, n, name):
         if n != self._sizes.sum():
@@ -169,7 +211,7 @@ class Chunks:
         if numbered:
             starts = [0, *np.cumsum(self.sizes)[:-1].tolist()]
         return [
-            run(function, (number, start, self.n_features, self.dtype), *part, *shared)
+            run(function, (number, start, self.n_features, self.kind), *part, *shared)
             for number, (start, part) in enumerate(zip(starts, self.parts, strict=True))
         ]
 
@@ -249,6 +291,20 @@ def join(parts):
     return tuple(columns)
 
 
+def _names_of(X):
+    """Return the names of a dataframe's columns, None where they are no texts."""
+    names = list(X.columns)
+    texts = sum(isinstance(name, str) for name in names)
+    if texts == len(names):
+        return names
+    if texts:
+        raise TypeError(
+            "Feature names are only supported if all input features have string "
+            f"names, but your input has {names} as feature names."
+        )
+    return None
+
+
 def _is_frame(X):
     return hasattr(X, "map_partitions")
 
@@ -261,21 +317,22 @@ def _parts(values):
 
 def _run(function, what, X, y, weight, *shared):
     """Check a chunk and apply a function to it."""
-    number, start, n_features, dtype = what
+    number, start, n_features, kind = what
     place = () if start is None else ((number, start),)
     try:
-        X, y, weight = _checked(X, y, weight, n_features, dtype)
+        X, y, weight = _checked(X, y, weight, n_features, kind)
         return function(X, y, weight, *place, *shared)
     except Exception as error:
         error.add_note(f"In chunk {number} of the collection.")
         raise
 
 
-def _checked(X, y, weight, n_features, dtype):
+def _checked(X, y, weight, n_features, kind):
     # Empty chunks are what filters of dataframes leave.
     X = check_array(
-        X, accept_sparse="csr", dtype=dtype, ensure_min_samples=0, input_name="X"
-    )
+        X, accept_sparse=kind.accept_sparse, dtype=kind.dtype, ensure_min_samples=0,
+        input_name="X",
+    )  # fmt: skip
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} columns here, and {n_features} as said.")
     for name, values in (("y", y), ("sample_weight", weight)):
@@ -284,8 +341,12 @@ def _checked(X, y, weight, n_features, dtype):
                 "Found input variables with inconsistent numbers of samples: X has "
                 f"{X.shape[0]}, {name} has {len(values)}."
             )
-    if y is not None:
-        y = np.asarray(y)
+    if kind.target == "numbers":
+        y = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+        )
+    elif kind.target == "labels":
+        y = check_labels(y) if len(y) else np.asarray(y).ravel()
     if weight is not None:
         weight = check_array(
             weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0,
@@ -341,6 +402,8 @@ def _lazily(model, method, X, args, kwargs):
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
+    # As it is now: a later fit changes nothing of this.
+    model = copy(model)
     if X.ndim == 1 and model.n_features_in_ == 1:
         X = as_table(X)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:

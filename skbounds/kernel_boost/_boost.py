@@ -56,8 +56,8 @@ _USUAL_RANK, _LARGEST_RANK, _LARGEST_WORK, _MUCH = 512, 2048, 4e10, 0.5
 FEW_ROWS = 500
 # Rules that count rows, copies as well, and how often rows must be there on average for
 # a word; copies are looked for among so many rows.
-_COUNTS_ROWS = ("gcv", "cp", "aicc", "loo", "discrepancy", "auto", "alo", "aic")
-_OFTEN, _FEW_TO_COMPARE = 1.2, 20_000
+COUNTS_ROWS = ("gcv", "cp", "aicc", "loo", "discrepancy", "auto", "alo", "aic")
+OFTEN, _FEW_TO_COMPARE = 1.2, 20_000
 # Folds of intervals.
 INTERVAL_FOLDS = 10
 # Steps of the plain iteration where no limit is given.
@@ -343,16 +343,27 @@ class BaseKernelBoost(SkboundsEstimator):
         """Return rows of positive weight, their targets, weights and numbers."""
         weight = check_sample_weight(sample_weight, X)
         kept = np.flatnonzero(weight)
-        if weight.sum() < 0.5 * len(kept):
-            warn_user(
-                f"The weights of {len(kept)} rows sum to {weight.sum():.3g}. They are "
-                "taken for numbers of rows, of which there would be too few to learn "
-                "from; multiply weights that are relative importances."
-            )
+        self._warn_of_small_weights(weight.sum(), len(kept))
         if len(kept) < len(weight):
             X = self._rows_of(X, kept)
             y, weight = y[kept], weight[kept]
         return X, y, weight, kept
+
+    def _warn_of_small_weights(self, total, n):
+        if total < 0.5 * n:
+            warn_user(
+                f"The weights of {n} rows sum to {total:.3g}. They are taken for "
+                "numbers of rows, of which there would be too few to learn from; "
+                "multiply weights that are relative importances."
+            )
+
+    def _warn_of_repetition(self, times):
+        warn_user(
+            f"Rows count {times:.3g} times on average, by their weights or as copies, "
+            f"which stopping={self._rule()!r} takes for as many other rows: it may "
+            "stop too late. stopping='cv' leaves copies out together; weights of mean "
+            "one are importances."
+        )
 
     def _warn_of_copies(self, X, targets, weight):
         """Tell where rows count more than once, and the rule takes that for more rows.
@@ -360,19 +371,14 @@ class BaseKernelBoost(SkboundsEstimator):
         Where features are continuous equal rows are no other observations, and an
         error on rows that are the training rows as well says nothing.
         """
-        if self._rule() not in _COUNTS_ROWS or self.kernel == "precomputed":
+        if self._rule() not in COUNTS_ROWS or self.kernel == "precomputed":
             return
         n, total = len(weight), weight.sum()
-        if n > _FEW_TO_COMPARE and total < _OFTEN * n:
+        if n > _FEW_TO_COMPARE and total < OFTEN * n:
             return
         distinct = count_originals(X, targets, weight)
-        if distinct is not None and total >= _OFTEN * distinct:
-            warn_user(
-                f"Rows count {total / distinct:.3g} times on average, by their weights "
-                f"or as copies, which stopping={self._rule()!r} takes for as many "
-                "other rows: it may stop too late. stopping='cv' leaves copies out "
-                "together; weights of mean one are importances."
-            )
+        if distinct is not None and total >= OFTEN * distinct:
+            self._warn_of_repetition(total / distinct)
 
     def _rows_of(self, X, rows):
         return X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]

@@ -9,13 +9,18 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbounds._collections import Chunks, draw_rows, set_names
-from skbounds._copies import looks_continuous
 from skbounds._hashes import number_hashes
 from skbounds._magnitude import check_magnitude
 from skbounds.kernel_boost import _solvers
+from skbounds.kernel_boost._boost import COUNTS_ROWS, OFTEN
 from skbounds.kernel_boost._fold_paths import SummedFoldPaths
 from skbounds.kernel_boost._folds import n_folds_used
-from skbounds.kernel_boost._hashes import value_hashes
+from skbounds.kernel_boost._hashes import (
+    are_copies,
+    row_hashes,
+    sort_rows,
+    value_hashes,
+)
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._relevance import inverse_of, widened
 from skbounds.kernel_boost._selection import choose_times
@@ -67,7 +72,8 @@ def _facts_of(X, y, weight, summarise):
 
 def as_columns(y):
     """Return targets as doubles, (n, m)."""
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    y = np.asarray(y, dtype=np.float64)
+    return y[:, None] if y.ndim == 1 else y
 
 
 def find_facts(chunks, summarise):
@@ -86,7 +92,7 @@ def find_facts(chunks, summarise):
     """
     found = [part for part in chunks.map(_facts_of, summarise) if part is not None]
     if not found:
-        raise ValueError("X has no row of positive weight.")
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     sizes, totals, means, squares, low, high = (
         np.array(column) for column in zip(*(part[0] for part in found), strict=True)
     )
@@ -197,6 +203,13 @@ def _sums_of(X, y, weight, place, plan):
     ).arrays()  # fmt: skip
 
 
+def _are_copies(X, targets):
+    """Tell whether rows that are the same stay together, as `hash_folds` does."""
+    hashes = row_hashes(X, 0)
+    order, begins = sort_rows(hashes, targets)
+    return bool(are_copies(X, hashes, order, begins, np.ones(len(hashes))))
+
+
 class ChunkedFit:
     """Mixin: fits of collections of dask, by sums over chunks."""
 
@@ -266,8 +279,29 @@ class ChunkedFit:
             scale = replace(scale, low=ends[0], high=ends[1])
         return replace(kernel, scale=scale)
 
-    def _summed_columns(self, chunks, rows, facts, total, coder, rng):
-        """Run the pass of the sums; return the factor's columns, and its plan."""
+    def _warn_of_weights(self, facts):
+        """Tell where weights are hardly numbers of rows, or are many."""
+        self._warn_of_small_weights(facts.total, facts.n)
+        if self._rule() in COUNTS_ROWS and facts.total >= OFTEN * facts.n:
+            self._warn_of_repetition(facts.total / facts.n)
+
+    def _summed_columns(self, chunks, rows, targets, facts, total, coder, rng):
+        """Run the pass of the sums; return the factor's columns, and its plan.
+
+        Parameters
+        ----------
+        chunks : Chunks
+        rows : Rows
+            The sample.
+        targets : ndarray of shape (n_few, m)
+            Its targets, or codes of classes.
+        facts : Facts
+        total : float
+            Sum of what rows count.
+        coder : callable
+            See `Plan`.
+        rng : Generator
+        """
         self._check_diagonal(rows)
         limit = min(self._rank_limit(facts.n), facts.n)
         factor = _solvers.grown_factor(rows, limit, rng)
@@ -276,7 +310,7 @@ class ChunkedFit:
             n_used = n_folds_used(n_folds, facts.n, False)
         plan = Plan(
             rows.kernel, rows.X[factor.pivots], factor.triangle(), coder, total,
-            n_folds, n_used, self._hash_seed(rng, 0), bool(looks_continuous(rows.X)),
+            n_folds, n_used, self._hash_seed(rng, 0), _are_copies(rows.X, targets),
         )  # fmt: skip
         sums = FactorSums(*chunks.sums(_sums_of, plan, numbered=True))
         return SummedColumns(factor, factor.pivots, sums, targets=sums), plan
@@ -294,12 +328,13 @@ class ChunkedRegression(ChunkedFit):
 
     def _fit_chunks(self, X, y, sample_weight, X_val, y_val, sample_weight_val, groups):
         self._check_chunks(groups, X_val)
-        chunks = Chunks(X, y, sample_weight)
+        chunks = Chunks(X, y, sample_weight, target="numbers")
         facts, summaries = find_facts(chunks, _of_numbers)
         totals, means, low, high = (
             np.array(column) for column in zip(*summaries, strict=True)
         )
         self._check_targets(np.stack([low.min(axis=0), high.max(axis=0)]))
+        self._warn_of_weights(facts)
         offset = totals @ means / totals.sum() * self.fit_intercept
         set_names(self, chunks)
         rng = self._rng()
@@ -316,13 +351,15 @@ class ChunkedRegression(ChunkedFit):
             held_out = self._check_validation(
                 X_val, y_val, sample_weight_val, like, numbers
             )
+        # The guard of scales judges by "gcv" where there are many rows.
         sample = self._problem(
-            X_few, as_columns(y_few), np.ones(len(numbers)), options, None
-        )
+            X_few, as_columns(y_few), np.ones(len(numbers)),
+            replace(options, stopping="gcv"), None,
+        )  # fmt: skip
         kernel, gamma_path, _ = self._choose_scales(sample, rng, None)
         rows = Rows(self._spread_over_all(kernel, facts), X_few)
         columns, _ = self._summed_columns(
-            chunks, rows, facts, facts.total, Numbers(offset), rng
+            chunks, rows, sample.targets, facts, facts.total, Numbers(offset), rng
         )
         problem = replace(sample, offset=offset)
         solution, choice = self._solve_sums(

@@ -375,10 +375,13 @@ class ChunkedClassification(ChunkedFit):
 
     def _fit_chunks(self, X, y, sample_weight, X_val, y_val, sample_weight_val, groups):
         self._check_chunks(groups, X_val)
-        chunks = Chunks(X, y, sample_weight)
+        chunks = Chunks(X, y, sample_weight, target="labels")
         facts, summaries = find_facts(chunks, weights_of_labels)
         set_names(self, chunks)
         totals = self._find_classes(summaries)
+        self._warn_of_weights(facts)
+        if self.stopping == "cv":
+            self._warn_of_rare(totals)
         n_classes = len(self.classes_)
         self._factors_ = class_factors(
             self.class_weight, self.classes_, np.arange(n_classes), totals
@@ -398,11 +401,12 @@ class ChunkedClassification(ChunkedFit):
             )
         counted = totals * self._factors_
         labels = Labels(self.classes_, self._factors_, counted / counted.sum())
-        sample = self._problem(X_few, labels.codes(y_few), np.ones(len(numbers)), loss)
+        codes = labels.codes(y_few)
+        sample = self._problem(X_few, codes, np.ones(len(numbers)), loss)
         kernel, gamma_path = self._choose_scales(sample, rng)
         rows = Rows(self._spread_over_all(kernel, facts), X_few)
         columns, plan = self._summed_columns(
-            chunks, rows, facts, float(counted.sum()), labels, rng
+            chunks, rows, codes[:, None], facts, float(counted.sum()), labels, rng
         )
         problem = ChunkedClasses(
             chunks, plan, loss, self.fit_intercept, facts.n,

@@ -398,12 +398,7 @@ class EarlyStoppedKernelBoostClassifier(
         rng = self._rng()
         folds = None
         if self.stopping == "cv":
-            rare = np.bincount(codes, weights=weight) < 2.0
-            if rare.any():
-                warn_user(
-                    "stopping='cv' leaves rows out, and some classes have fewer than "
-                    f"two: {self.classes_[rare].tolist()!r}."
-                )
+            self._warn_of_rare(np.bincount(codes, weights=weight))
             folds = self._make_folds(
                 X, None, weight, kept, rng, numbers, groups, codes=codes
             ).scaled(self._factors_[codes])
@@ -446,6 +441,14 @@ class EarlyStoppedKernelBoostClassifier(
         self._warn_of_loss(found.is_unfinished)
         self._warn_of_rank(len(problem.weight))
         return self
+
+    def _warn_of_rare(self, totals):
+        rare = totals < 2.0
+        if rare.any():
+            warn_user(
+                "stopping='cv' leaves rows out, and some classes have fewer than "
+                f"two: {self.classes_[rare].tolist()!r}."
+            )
 
     def _choose_scales(self, problem, rng):
         """Return the kernel, and the search for gamma or None."""

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
+from skbounds._chunked_labels import join_values
 from skbounds._collections import (
     Chunks,
     as_table,
@@ -26,6 +27,11 @@ from skbounds._sklearn_compat import (
     check_sample_weight,
 )
 
+_NO_WEIGHT = "Sample weights must contain at least one non-zero number."
+_UNSORTED = (
+    "X must hold values of one kind that can be sorted, without missing ones; give "
+    "categories explicitly otherwise."
+)
 # Counts from which the next term of Stirling's series is below rounding.
 _STIRLING = 64.0
 
@@ -66,7 +72,9 @@ class _ColumnDensity(BaseSMPDensity):
 
     def _column_chunks(self, X, sample_weight, dtype=np.float64):
         """Return a collection of dask in chunks of one column."""
-        chunks = Chunks(as_table(X), weight=sample_weight, dtype=dtype)
+        chunks = Chunks(
+            as_table(X), weight=sample_weight, dtype=dtype, accept_sparse=False
+        )
         self._check_width(chunks.n_features)
         set_names(self, chunks)
         return chunks
@@ -192,10 +200,7 @@ class MultinomialSMP(_ColumnDensity):
             try:
                 categories = np.unique(X[weight > 0])
             except TypeError:
-                raise ValueError(
-                    "X must hold values of one kind that can be sorted, without "
-                    "missing ones; give categories explicitly otherwise."
-                ) from None
+                raise ValueError(_UNSORTED) from None
         else:
             categories = self._given_categories()
         used = weight > 0
@@ -225,7 +230,7 @@ class MultinomialSMP(_ColumnDensity):
         """Count the categories of a collection of dask."""
         chunks = self._column_chunks(X, sample_weight, dtype=None)
         found = chunks.map(_counts_of)
-        values = np.concatenate([values for values, _ in found])
+        values = join_values([values for values, _ in found])
         counts = np.concatenate([counts for _, counts in found])
         known = values[counts > 0.0]
         if isinstance(self.categories, str):
@@ -235,9 +240,7 @@ class MultinomialSMP(_ColumnDensity):
         codes = _encode(known, categories)
         counts = np.bincount(codes, counts[counts > 0.0], minlength=len(categories))
         if not counts.any():
-            raise ValueError(
-                "Sample weights must contain at least one non-zero number."
-            )
+            raise ValueError(_NO_WEIGHT)
         return self._set_counts(
             categories, counts, not isinstance(self.categories, str)
         )
@@ -301,7 +304,10 @@ class MultinomialSMP(_ColumnDensity):
 def _counts_of(X, y, weight):
     """Return the values of a chunk and their weights."""
     weight = np.ones(X.shape[0]) if weight is None else weight
-    values, codes = np.unique(X[:, 0], return_inverse=True)
+    try:
+        values, codes = np.unique(X[:, 0], return_inverse=True)
+    except TypeError:
+        raise ValueError(_UNSORTED) from None
     return values, np.bincount(codes, weight, minlength=len(values))
 
 
@@ -326,7 +332,7 @@ def _mean_of(chunks):
     for _ in range(2):
         total, sums = chunks.sums(_moments_of, center)
         if not total > 0.0:
-            raise ValueError("X has no row of positive weight.")
+            raise ValueError(_NO_WEIGHT)
         center = center + sums / total
     return center, float(total)
 
@@ -444,7 +450,7 @@ class GaussianSMP(BaseSMPDensity):
         """
         chunks = None
         if is_collection(X):
-            chunks = Chunks(X, weight=sample_weight)
+            chunks = Chunks(X, weight=sample_weight, accept_sparse=False)
             set_names(self, chunks)
         else:
             X = validate_data(self, X, dtype=np.float64)

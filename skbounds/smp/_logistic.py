@@ -408,11 +408,11 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
                 "method must be 'one-step', and C a finite number or 'theory'; got "
                 f"method={self.method!r} and C={self.C!r}."
             )
-        chunks = Chunks(X, y, sample_weight)
+        chunks = Chunks(X, y, sample_weight, target="labels")
         set_names(self, chunks)
         plain = self.fit_intercept and not self.penalize_intercept
 
-        def make(mean):
+        def make(mean, classes, factors):
             design = Design(chunks.n_features, center=mean if plain else None)
             if self.fit_intercept:
                 design.intercept = 1.0 if plain else float(self.intercept_scaling)

@@ -159,19 +159,20 @@ def read_chunks(chunks, make_design, class_weight) -> ChunkedData:
     ----------
     chunks : Chunks
     make_design : callable
-        ``make_design(mean)`` returns the coordinates, centred or not.
+        ``make_design(mean, classes, factors)`` returns the coordinates, centred or
+        not; the mean is None for sparse rows.
     class_weight : dict, 'balanced' or None
     """
     found = [part for part in chunks.map(_facts_of) if part is not None]
     if not found:
-        raise ValueError("X has no row of positive weight.")
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     classes, totals = join_classes([part[0] for part in found])
     total, x_sum, is_sparse = (
         sum(column) for column in zip(*(part[1] for part in found), strict=True)
     )
     largest = np.max([part[2] for part in found], axis=0)
     factors = class_factors(class_weight, classes, np.arange(len(classes)), totals)
-    design = make_design(None if is_sparse else x_sum / total)
+    design = make_design(None if is_sparse else x_sum / total, classes, factors)
     rows = Rows(design, classes, factors)
     data = ChunkedData(
         chunks,
@@ -450,7 +451,7 @@ class Candidates:
                         )
                         for at in zip(*np.nonzero(self.movable), strict=True)
                     ]
-                ).reshape(-1, n)
+                ).reshape(self.movable.sum(), n)
             )  # fmt: skip
         parts += [
             null_row_losses(codes, weight, self.counts, added)[None]

@@ -10,8 +10,8 @@ from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._chunked_labels import codes_of
 from skbounds._collections import Chunks, draw_rows, is_collection, set_names
-from skbounds._labels import check_labels
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -19,7 +19,6 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
-from skbounds._weights import class_factors
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, contrasts, fit_base, raw_to_proba
 from skbounds.smp._calibration import (
@@ -425,20 +424,14 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
                 "must be 'auto' or 'one-step', and loo too; got method="
                 f"{self.method!r} and loo={self.loo!r}."
             )
-        chunks = Chunks(X, y, sample_weight)
+        chunks = Chunks(X, y, sample_weight, target="labels")
         set_names(self, chunks)
-        numbers = draw_rows(chunks, 0, _UNIT_ROWS)
-        X_few, y_few, few = chunks.take(numbers)
-        if few is None or len(numbers) == _UNIT_ROWS:
-            # Drawn in proportion to the weights.
-            few = np.ones(len(numbers))
-        labels, codes = np.unique(check_labels(y_few), return_inverse=True)
-        if len(labels) > 1:
-            few = few * class_factors(self.class_weight, labels, codes, few)[codes]
-        Cs, scale = self._grid(X_few, few, len(labels), False)
         plain = self.fit_intercept and not self.penalize_intercept
+        grid = []
 
-        def make(mean):
+        def make(mean, classes, factors):
+            Cs, scale = self._grid_of_chunks(chunks, classes, factors)
+            grid[:] = Cs, scale
             center = mean / scale if plain and mean is not None else None
             design = Design(chunks.n_features, center=center, scale=scale)
             if self.fit_intercept:
@@ -449,6 +442,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
             return design
 
         data = read_chunks(chunks, make, self.class_weight)
+        Cs, scale = grid
         classes, design = data.rows.classes, data.rows.design
         if len(classes) < 2:
             raise ValueError(
@@ -488,6 +482,16 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         return self._set_fits(
             fits, design, classes, Cs, scale, virtual_weights, best, best_weight
         )
+
+    def _grid_of_chunks(self, chunks, classes, factors):
+        """Return the penalties and the unit, by some of the rows if there are many."""
+        numbers = draw_rows(chunks, 0, _UNIT_ROWS + 1)
+        X, y, weight = chunks.take(numbers)
+        if weight is None or len(numbers) > _UNIT_ROWS:
+            # Drawn in proportion to the weights.
+            weight = np.ones(len(numbers))
+        weight = weight * factors[codes_of(y, classes)]
+        return self._grid(X, weight, len(classes), False)
 
     def _set_fits(
         self, fits, design, classes, Cs, scale, virtual_weights, best, best_weight

@@ -387,7 +387,7 @@ class RidgeSMP(BaseSMPRegressor):
 
     def _sample_of_chunks(self, X, y, sample_weight):
         """Return rows in chunks in eigencoordinates."""
-        chunks = Chunks(X, y, sample_weight)
+        chunks = Chunks(X, y, sample_weight, target="numbers")
         set_names(self, chunks)
         self._single_output_ = chunks.y_ndim == 1
         has_mean = self.fit_intercept and not self.penalize_intercept

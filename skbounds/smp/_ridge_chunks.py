@@ -83,7 +83,7 @@ class ChunkedSample:
 
 def _kept(X, y, weight):
     """Return rows of positive weight, targets (n, m) and weights."""
-    y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    y = y[:, None] if y.ndim == 1 else y
     if weight is None:
         return X, y, np.ones(X.shape[0])
     kept = np.flatnonzero(weight)
@@ -156,7 +156,7 @@ def chunked_sample(chunks, *, has_mean, intercept, bayes) -> ChunkedSample:
     """
     found = [part for part in chunks.map(_facts_of) if part is not None]
     if not found:
-        raise ValueError("X has no row of positive weight.")
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     n, total, x_sum, y_sum = (
         sum(column) for column in zip(*(sums for sums, _ in found), strict=True)
     )

@@ -150,7 +150,7 @@ def test_ridge_refuses(params, rows, y, words):
     with pytest.raises(ValueError, match=words):
         model.fit(chunked(rows), chunked(y))
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="no row of positive weight"):
+    with pytest.raises(ValueError, match="at least one non-zero"):
         RidgeSMP().fit(chunked(X), chunked(Y), np.zeros(N))
 
 
