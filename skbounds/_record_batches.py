@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Iterable, Iterator
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from skbounds._frames import column, column_names, is_frame
-
-# Of files, by what their names end with; others are Parquet.
-_FORMATS = {
-    ".csv": "csv",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-}
+from skbounds._labels import is_missing
 
 
 class Batch(NamedTuple):
@@ -81,9 +77,21 @@ def read_batches(batches, target=None, weight=None, batch_size=2**16):
 
 
 def n_rows_of(batch) -> int:
-    """Return the number of rows of a batch."""
-    y = batch.y
-    return y.shape[0] if hasattr(y, "shape") else len(y)
+    """Return the number of rows of a batch, of which X and y must have as many."""
+    sizes = []
+    for name, values in (("X", batch.X), ("y", batch.y)):
+        shape = getattr(values, "shape", None)
+        if (shape is not None and not shape) or not (
+            shape or hasattr(values, "__len__")
+        ):
+            raise ValueError(f"{name} must have an entry for each row; got {values!r}.")
+        sizes.append(shape[0] if shape else len(values))
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: X has "
+            f"{sizes[0]}, y has {sizes[1]}."
+        )
+    return int(sizes[0])
 
 
 def _is_arrow(item):
@@ -93,17 +101,19 @@ def _is_arrow(item):
 
 def _items(batches, batch_size) -> Iterator:
     """Yield tuples or tables."""
-    if isinstance(batches, (str, Path)):
+    if isinstance(batches, (str, PathLike)):
         batches = open_dataset(batches)
     if hasattr(batches, "iter_batches"):
         yield from batches.iter_batches(batch_size=batch_size)
     elif _is_arrow(batches) and hasattr(batches, "to_batches"):
         yield from batches.to_batches(max_chunksize=batch_size)
     elif hasattr(batches, "to_batches"):
-        yield from batches.to_batches(batch_size=batch_size)
+        # Scanners know their size already.
+        sized = not hasattr(batches, "dataset_schema")
+        yield from batches.to_batches(**({"batch_size": batch_size} if sized else {}))
     elif _is_arrow(batches) or is_frame(batches):
         yield batches
-    elif isinstance(batches, Iterable):
+    elif isinstance(batches, Iterable) and not isinstance(batches, (bytes, bytearray)):
         yield from batches
     else:
         raise ValueError(
@@ -112,11 +122,49 @@ def _items(batches, batch_size) -> Iterator:
         )
 
 
+def kind_of_file(path) -> str:
+    """Return "csv", "feather" or "parquet", by the names of a file or in a folder."""
+    path = Path(path)
+    names = [path.name]
+    if path.is_dir():
+        found = sorted(p.name for p in path.rglob("*") if p.is_file())
+        names = [name for name in found if not name.startswith((".", "_"))]
+    for name in names[:1]:
+        suffixes = {suffix.lower() for suffix in Path(name).suffixes}
+        if suffixes & {".csv", ".tsv", ".txt"}:
+            return "csv"
+        if suffixes & {".feather", ".arrow", ".ipc"}:
+            return "feather"
+    return "parquet"
+
+
+def guess_separator(path, encoding="utf8") -> str:
+    """Return the separator that a file's header has most of."""
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt", encoding=encoding, errors="replace") as file:
+        for line in file:
+            if line.strip():
+                # Not what stands between quotes.
+                line = re.sub(r'"[^"]*"', "", line)
+                return max(",;\t|", key=line.count)
+    return ","
+
+
 def open_dataset(path):
     """Return the dataset of pyarrow behind a path: a file, or a folder of files."""
     pyarrow = import_pyarrow("a path to a table")
-    suffix = Path(path).suffix.lower()
-    return pyarrow.dataset.dataset(str(path), format=_FORMATS.get(suffix, "parquet"))
+    if not Path(path).exists():
+        raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
+    kind = kind_of_file(path)
+    if kind == "csv":
+        first = Path(path)
+        if first.is_dir():
+            first = min(p for p in first.rglob("*") if p.is_file())
+        options = pyarrow.csv.ParseOptions(
+            delimiter=guess_separator(first), newlines_in_values=True
+        )
+        kind = pyarrow.dataset.CsvFileFormat(parse_options=options)
+    return pyarrow.dataset.dataset(str(path), format=kind)
 
 
 def import_pyarrow(what):
@@ -141,10 +189,17 @@ class _Plan:
             raise ValueError(
                 "batches are tables: target must name the target's column; got None."
             )
-        self.names = [str(name) for name in _names_of(table)]
-        self.targets = [target] if isinstance(target, str) else list(target)
-        self.one_target = isinstance(target, str)
+        if weight is not None and np.ndim(weight):
+            raise ValueError(
+                "batches are tables: sample_weight must name a column of them; got "
+                f"{type(weight).__name__}."
+            )
+        self.one_target = not isinstance(target, (list, tuple))
+        self.targets = [target] if self.one_target else list(target)
+        if not self.targets:
+            raise ValueError("target must name at least one column; got none.")
         self.weight = weight
+        self.names = _names_of(table)
         used = [*self.targets] + ([] if weight is None else [weight])
         for name in used:
             if name not in self.names:
@@ -154,10 +209,13 @@ class _Plan:
         self.features = [name for name in self.names if name not in used]
         if not self.features:
             raise ValueError(f"the table has no column beside {used}.")
+        # As scikit-learn has it, only texts are names.
+        named = all(isinstance(name, str) for name in self.features)
+        self.known = self.features if named else None
 
     def take(self, table, number):
-        names = [str(name) for name in _names_of(table)]
-        if sorted(names) != sorted(self.names):
+        names = _names_of(table)
+        if set(names) != set(self.names):
             raise ValueError(
                 f"batch {number} has the columns {names}; the first one has "
                 f"{self.names}."
@@ -169,13 +227,16 @@ class _Plan:
         y = ys[0] if self.one_target else np.column_stack(ys)
         weight = None
         if self.weight is not None:
-            column = _column_of(table, place[self.weight])
-            weight = _numbers(self.weight, column)
-        return Batch(X, y, weight, self.features)
+            weight = _numbers(self.weight, _column_of(table, place[self.weight]))
+        return Batch(X, y, weight, self.known)
 
 
 def _names_of(table):
-    return table.schema.names if _is_arrow(table) else column_names(table)
+    names = list(table.schema.names if _is_arrow(table) else column_names(table))
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the table has several columns of the same name: {twice}.")
+    return names
 
 
 def _column_of(table, k):
@@ -183,12 +244,13 @@ def _column_of(table, k):
 
 
 def _matrix(names, columns):
-    """Return columns side by side; in single precision if all of them are."""
+    """Return columns side by side; in single precision where they have no more."""
     arrays = [
         _numbers(name, column) for name, column in zip(names, columns, strict=True)
     ]
-    single = all(array.dtype in (np.float32, np.float16) for array in arrays)
-    X = np.empty((len(arrays[0]), len(arrays)), np.float32 if single else np.float64)
+    common = np.result_type(*arrays)
+    dtype = np.float32 if common == np.float32 else np.float64
+    X = np.empty((len(arrays[0]), len(arrays)), dtype)
     for j, array in enumerate(arrays):
         X[:, j] = array
     return X
@@ -196,21 +258,27 @@ def _matrix(names, columns):
 
 def _numbers(name, column):
     """Return a column of numbers as an array; refuse texts and gaps."""
-    array = _to_numpy(column)
+    array, gaps = _to_numpy(column), None
     if array.dtype.kind == "O":
-        # Nullable types of pandas, and decimal numbers.
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
+        values = array.tolist()
+        gaps = np.array([is_missing(value) for value in values])
+        # Nullable types of pandas, and decimal numbers; texts of digits are texts.
+        if not any(isinstance(value, str) for value in values):
+            try:
+                filled = np.where(gaps, 0, array)
+                array = filled.astype(np.float64)
+            except (TypeError, ValueError):
+                gaps = None
+    elif array.dtype.kind == "f":
+        gaps = np.isnan(array)
     if array.dtype.kind not in "fiub":
         kind = getattr(column, "type", array.dtype)
         raise ValueError(
             f"column {name!r} holds no numbers but {kind}: features and weights must "
             "be numbers; code it before, or leave it out."
         )
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        first = int(np.flatnonzero(np.isnan(array))[0])
+    if gaps is not None and gaps.any():
+        first = int(np.flatnonzero(gaps)[0])
         raise ValueError(
             f"column {name!r} has missing values, the first of this batch in row "
             f"{first}: fill them in, or leave the rows out."

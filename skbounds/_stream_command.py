@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +18,8 @@ from skbounds._read_table import MISSING, InputError
 _ROWS, _BYTES = 2**16, 2**24
 # Texts of a column that have a feature of their own, and classes of a target.
 _MOST_TEXTS, _MOST_CLASSES = 50, 100
+# Rows of a CSV file that the decimal mark is guessed from.
+_GLANCE = 1000
 # Share of different texts from which on a column is taken for names of the rows.
 _NAMES = 0.5
 
@@ -54,8 +58,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="of the linear predictors that the certificate is about",
     )
     parser.add_argument("--sep", help="between columns of a CSV; default: the header's")
-    parser.add_argument("--decimal", choices=[".", ","], default=".")
-    parser.add_argument("--encoding", default="utf8")
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="of a CSV; default: the first numbers'"
+    )
+    parser.add_argument("--encoding", default="utf8", help="of a CSV; default: utf8")
     parser.add_argument("--missing", nargs="+", default=[], metavar="WORD")
     parser.add_argument("--json", action="store_true", help="print a line of JSON")
     return parser
@@ -66,6 +72,8 @@ def main(arguments: list[str]) -> int:
     options = build_parser().parse_args(arguments)
     try:
         found = run(options, report=(lambda text: None) if options.json else print)
+        if options.json:
+            print(json.dumps(found, allow_nan=False))
     except InputError as error:
         print(f"skbounds: {error}", file=sys.stderr)
         return 2
@@ -75,8 +83,10 @@ def main(arguments: list[str]) -> int:
             kept = f"; {options.checkpoint} has the last checkpoint"
         print(f"skbounds: interrupted{kept}", file=sys.stderr)
         return 130
-    if options.json:
-        print(json.dumps(found, allow_nan=False))
+    except BrokenPipeError:
+        # Nobody reads on; nor is there anything left to be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0
 
 
@@ -93,7 +103,7 @@ def run(options, *, report=print) -> dict:
     from skbounds.fenchel_young import FenchelYoungOnlineClassifier
 
     _check(options)
-    coder = Coder(options.target, options.weight, options.drop, report)
+    source = CodedFile(options, report)
     model = FenchelYoungOnlineClassifier(random_state=0)
     lines, first = [], []
     limits = f"{100 * options.confidence:g} % limits"
@@ -109,56 +119,46 @@ def run(options, *, report=print) -> dict:
         report(_format(lines[-1]))
 
     def progress(model, n_rows):
+        if len(model.classes_) > _MOST_CLASSES:
+            raise InputError(
+                f"column {options.target!r} has more than {_MOST_CLASSES} labels"
+            )
         if not first:
             first.extend([n_rows, time.perf_counter()])
         told = lines[-1]["rows"] if lines else 0
         if n_rows // options.every > told // options.every:
             tell(n_rows)
 
-    def batches():
-        n = 0
-        for batch in _read(options):
-            X, y, weight = coder.take(batch)
-            if options.rows is not None:
-                left = max(options.rows - n, 0)
-                X, y, weight = X[:left], y[:left], weight[:left]
-            n += len(y)
-            if len(y):
-                yield X, y, weight
-            if options.rows is not None and n >= options.rows:
-                return
-        if not n:
-            raise InputError(f"{options.file!r} has no row with a label")
-
     try:
         model.play_batches(
-            batches(), classes="grow", checkpoint=options.checkpoint,
+            source, classes="grow", checkpoint=options.checkpoint,
             checkpoint_every=options.every, progress=progress,
         )  # fmt: skip
+    except BrokenPipeError:
+        raise
+    except UnicodeError:
+        raise InputError(
+            f"{options.file!r} is not readable as text in {options.encoding}; give its "
+            "--encoding"
+        ) from None
     except (ValueError, OSError) as error:
         notes = " ".join(getattr(error, "__notes__", []))
         raise InputError(" ".join(f"{error} {notes}".split())) from error
-    seen = model.n_samples_seen_
-    if not lines or lines[-1]["rows"] != seen:
+    if not lines or lines[-1]["rows"] != source.n_rows:
         # Without a progress there was nothing new.
-        first = first or [seen, 0.0]
-        tell(seen)
+        first = first or [source.n_rows, 0.0]
+        tell(source.n_rows)
     certificate = float(model.surrogate_regret_certificate(options.norm))
-    weight = model.sum_of_weights_
     size = abs(certificate)
     relation = "at most {} more" if certificate >= 0.0 else "at least {} less"
-    relation = relation.format(f"{size:.1f} ({size / weight:.2g} a row)")
+    a_row = size / (model.sum_of_weights_ or 1.0)
+    relation = relation.format(f"{size:.1f} ({a_row:.2g} a row)")
     report(
         f"Whatever the rows are: the errors to be expected of the plays, summed, are "
         f"{relation} than the log-loss of any linear predictor of norm "
         f"{options.norm:g} on the scaled features."
     )
-    for count, what in (
-        (coder.n_filled, "missing numbers were filled in"),
-        (coder.n_unlabelled, "rows without a label were left out"),
-    ):
-        if count:
-            coder.note(f"{count} {what}.")
+    source.tell_of_gaps()
     return {
         **lines[-1],
         "confidence": options.confidence,
@@ -166,7 +166,7 @@ def run(options, *, report=print) -> dict:
         "n_features": model.n_features_in_,
         "norm": options.norm,
         "certificate": certificate,
-        "notes": coder.notes,
+        "notes": source.notes,
         "lines": lines,
     }
 
@@ -182,10 +182,15 @@ def _check(options):
             raise InputError(f"--{name} must be positive; got {value}")
     if not Path(options.file).exists():
         raise InputError(f"cannot read {options.file!r}: No such file or directory")
+    names = [options.target, *options.drop]
+    if options.weight is not None:
+        names.append(options.weight)
+    if len(set(names)) < len(names):
+        raise InputError("--target, --weight and --drop must name different columns")
 
 
 def _line(model, n_rows, options, rate):
-    weight = model.sum_of_weights_
+    weight = model.sum_of_weights_ or 1.0
     low, high = model.error_interval(options.confidence)
     return {
         "rows": n_rows,
@@ -206,124 +211,248 @@ def _format(line):
     )
 
 
-def _read(options):
-    """Yield record batches of the file."""
-    from skbounds._record_batches import import_pyarrow
+def _read(options, report):
+    """Yield record batches of the file; `report` gets how it is read."""
+    from skbounds._record_batches import import_pyarrow, kind_of_file
 
     try:
         pyarrow = import_pyarrow("reading a file as a stream")
     except ImportError as error:
         raise InputError(str(error)) from None
     path = Path(options.file)
+    names = []
     try:
-        if path.suffix.lower() in (".csv", ".tsv", ".txt"):
-            yield from _read_csv(pyarrow, path, options)
+        if kind_of_file(path) == "csv":
+            for file in _files_of(path):
+                yield from _read_csv(pyarrow, file, options, report, names)
         else:
             dataset = pyarrow.dataset.dataset(str(path), format="parquet")
+            names[:] = dataset.schema.names
+            _check_columns(options, names)
             yield from dataset.to_batches(
                 batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
             )
-    except (pyarrow.ArrowException, UnicodeError, LookupError) as error:
-        raise InputError(
-            f"{options.file!r} is not readable: {' '.join(str(error).split())}"
-        ) from None
+    except (pyarrow.ArrowException, LookupError) as error:
+        text = " ".join(str(error).split())
+        # Of the columns that are read.
+        for number in re.findall(r"column #(\d+)", text):
+            if int(number) < len(names):
+                own = f"column {names[int(number)]!r}"
+                text = text.replace(f"column #{number}", own)
+        hint = ""
+        if "UTF8" in text or "utf-8" in text:
+            hint = "; give its --encoding"
+        elif "conversion error" in text:
+            hint = (
+                ". Name words for what is missing with --missing, or leave the column "
+                "out with --drop"
+            )
+        raise InputError(f"{options.file!r} is not readable: {text}{hint}") from None
 
 
-def _read_csv(pyarrow, path, options):
+def _check_columns(options, names):
+    for name in (options.target, options.weight, *options.drop):
+        if name is not None and name not in names:
+            raise InputError(f"no column {name!r}; there are {', '.join(names)}")
+
+
+def _files_of(path):
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.is_file())
+    return [p for p in found if not p.name.startswith((".", "_"))]
+
+
+def _read_csv(pyarrow, path, options, report, names):
     from pyarrow import csv
 
-    from skbounds._read_table import _guess_separator
+    from skbounds._record_batches import guess_separator
 
-    sep = options.sep
-    if sep is None:
-        with open(path, encoding=options.encoding, errors="replace") as file:
-            sep = _guess_separator(file.readline())
+    sep = options.sep or guess_separator(path, options.encoding)
     sep = sep.replace("\\t", "\t").replace("tab", "\t")
     if len(sep) != 1:
         raise InputError(f"--sep must be one character, or 'tab'; got {sep!r}")
+    decimal = options.decimal
+    if decimal is None:
+        decimal = _guess_decimal(path, sep, options.encoding)
+        if decimal != "." and not names:
+            report(f"Decimal mark: {decimal}")
     words = csv.ConvertOptions().null_values
     given = {
         "null_values": [*words, *MISSING, *options.missing],
         "strings_can_be_null": True,
-        "decimal_point": options.decimal,
+        "decimal_point": decimal,
     }
     reading = csv.ReadOptions(block_size=_BYTES, encoding=options.encoding)
-    parsing = csv.ParseOptions(delimiter=sep)
+    parsing = csv.ParseOptions(delimiter=sep, newlines_in_values=True)
 
-    def open_with(**types):
-        return csv.open_csv(
-            path, reading, parsing, csv.ConvertOptions(**given, column_types=types)
-        )
+    def open_with(**more):
+        convert = csv.ConvertOptions(**given, **more)
+        return csv.open_csv(path, reading, parsing, convert)
 
-    # Whole numbers at the beginning may become others later on.
-    types = {}
+    kinds = pyarrow.types
     with open_with() as reader:
-        for field in reader.schema:
-            if pyarrow.types.is_integer(field.type) and field.name != options.target:
-                types[field.name] = pyarrow.float64()
-            elif pyarrow.types.is_null(field.type):
-                types[field.name] = pyarrow.float64()
-    with open_with(**types) as reader:
-        yield from reader
+        schema = reader.schema
+    stripped = _different([name.strip() for name in schema.names])
+    _check_columns(options, stripped)
+    types, used = {}, []
+    for field, name in zip(schema, stripped, strict=True):
+        if name in options.drop:
+            continue
+        used.append(field.name)
+        number = kinds.is_integer(field.type) or kinds.is_floating(field.type)
+        # Whole numbers may become others; what is no number at the beginning, or a
+        # label, is a text for good.
+        as_number = number and name != options.target
+        types[field.name] = pyarrow.float64() if as_number else pyarrow.string()
+    names[:] = [name for name in stripped if name not in options.drop]
+    with open_with(include_columns=used, column_types=types) as reader:
+        for batch in reader:
+            yield pyarrow.RecordBatch.from_arrays(batch.columns, names=names)
 
 
-class Coder:
-    """Makes numbers of record batches, as the first one says.
+def _guess_decimal(path, sep, encoding):
+    """Return the decimal mark of the first rows' numbers."""
+    import csv
+    import gzip
+    from itertools import islice
 
-    Missing numbers take the mean of the first batch, and where it has such, a feature
-    says so. Texts have a feature for each of those in the first batch.
+    from skbounds._read_table import _guess_marks
+
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt", encoding=encoding, errors="replace", newline="") as file:
+        try:
+            rows = list(islice(csv.reader(file, delimiter=sep), 1, 1 + _GLANCE))
+        except csv.Error:
+            return "."
+    return _guess_marks([cell.strip() for row in rows for cell in row], sep, None)[0]
+
+
+def _different(names):
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"there are several columns of the same name: {twice}")
+    return names
+
+
+class CodedFile:
+    """Rows of a file as numbers, as its first rows with a label say.
+
+    Missing numbers take the mean of these, and where there are any among them, a
+    feature says so. Texts have a feature for each of the most frequent ones.
 
     Parameters
     ----------
-    target : str
-    weight : str or None
-    drop : list of str
+    options : Namespace
     report : callable
+        Gets notes.
 
     Attributes
     ----------
     notes : list of str
-    n_filled : int
-        Missing numbers so far.
-    n_unlabelled : int
-        Rows without a label so far.
+    n_rows : int
+        With a label, so far.
     """
 
-    def __init__(self, target, weight, drop, report):
-        self.target, self.weight, self.drop = target, weight, drop
-        self.report, self.notes = report, []
-        self.n_filled = self.n_unlabelled = 0
-        self.plan, self.names = None, None
+    def __init__(self, options, report):
+        self.options, self.report, self.notes = options, report, []
+        self.n_filled = self.n_unlabelled = self.n_rows = 0
+        self.plan = self.names = None
+
+    # What a checkpoint keeps, and must be the same.
+
+    def _asked(self):
+        o = self.options
+        return {
+            "--target": o.target, "--weight": o.weight, "--drop": sorted(o.drop),
+            "--sep": o.sep, "--decimal": o.decimal, "--encoding": o.encoding,
+            "--missing": sorted(o.missing),
+        }  # fmt: skip
+
+    def get_state(self):
+        """Return how rows are coded."""
+        return {"asked": self._asked(), "names": self.names, "plan": self.plan}
+
+    def set_state(self, state):
+        """Code rows as before; refuse other options."""
+        if state is None:
+            raise InputError(f"{self.options.checkpoint!r} was not written by `stream`")
+        for name, value in self._asked().items():
+            if state["asked"][name] != value:
+                raise InputError(
+                    f"{self.options.checkpoint!r} was written with {name} "
+                    f"{state['asked'][name]!r}; got {value!r}"
+                )
+        self.names, self.plan = state["names"], state["plan"]
 
     def note(self, text):
+        """Keep a note, and report it."""
         self.notes.append(text)
         self.report(text)
 
+    def tell_of_gaps(self):
+        """Note what was missing."""
+        for count, what in (
+            (self.n_filled, "missing numbers were filled in"),
+            (self.n_unlabelled, "rows without a label were left out"),
+        ):
+            if count:
+                self.note(f"{count} {what}.")
+
+    def __iter__(self):
+        left = self.options.rows
+        for batch in _read(self.options, self.note):
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            found = self.take(batch)
+            if found is not None:
+                self.n_rows += len(found[1])
+                yield found
+            if left == 0:
+                break
+        if not self.n_rows:
+            raise InputError(f"{self.options.file!r} has no row with a label")
+
     def take(self, batch):
         """Return features, labels and weights of the rows that have a label."""
-        names = batch.schema.names
-        for name in [self.target, *([self.weight] if self.weight else []), *self.drop]:
-            if name not in names:
-                raise InputError(f"no column {name!r}; there are {', '.join(names)}")
-        labels = batch.column(names.index(self.target))
-        if labels.null_count:
-            self.n_unlabelled += labels.null_count
-            batch = batch.filter(labels.is_valid())
-            labels = batch.column(names.index(self.target))
-        if str(labels.type) in ("binary", "large_binary", "binary_view"):
+        import pyarrow
+        import pyarrow.compute as pc
+
+        o = self.options
+        names = _different(list(batch.schema.names))
+        if self.names is not None and names != self.names:
             raise InputError(
-                f"column {self.target!r} is not readable as text; give its --encoding"
+                f"the columns are {', '.join(names)}; they were {', '.join(self.names)}"
             )
-        y = _plain_labels(labels)
-        n = len(y)
-        weight = np.ones(n)
-        if self.weight is not None:
-            weight = _as_floats(batch.column(names.index(self.weight)))
+        columns = [
+            # The same texts, in a form that functions know.
+            column.cast(pyarrow.string()) if "view" in str(column.type) else column
+            for column in batch.columns
+        ]
+        batch = pyarrow.RecordBatch.from_arrays(columns, names=names)
+        labels = batch.column(names.index(o.target))
+        if "binary" in str(labels.type):
+            raise InputError(
+                f"column {o.target!r} is not readable as text; give its --encoding"
+            )
+        missing = pc.is_null(labels, nan_is_null=True)
+        n_missing = int(pc.sum(missing).as_py() or 0)
+        if n_missing:
+            self.n_unlabelled += n_missing
+            batch = batch.filter(pc.invert(missing))
+        if not batch.num_rows:
+            return None
+        y = _plain_labels(batch.column(names.index(o.target)))
+        weight = np.ones(len(y))
+        if o.weight is not None:
+            weight = _as_floats(batch.column(names.index(o.weight)))
             if weight is None:
-                raise InputError(f"column {self.weight!r} holds no numbers")
+                raise InputError(f"column {o.weight!r} holds no numbers")
         if self.plan is None:
             self._make_plan(batch, y)
-        X = np.empty((n, sum(part.width for part in self.plan)))
+            self.names = names
+        X = np.empty((len(y), sum(part.width for part in self.plan)))
         begin = 0
         for part in self.plan:
             column = batch.column(names.index(part.name))
@@ -332,35 +461,42 @@ class Coder:
         return X, y, weight
 
     def _make_plan(self, batch, y):
+        o = self.options
         if len(np.unique(y)) > _MOST_CLASSES:
             raise InputError(
-                f"column {self.target!r} has {len(np.unique(y))} values in the first "
+                f"column {o.target!r} has {len(np.unique(y))} values in the first "
                 f"{len(y)} rows; at most {_MOST_CLASSES} classes are learnt"
             )
-        used = {self.target, self.weight, *self.drop}
+        used = {o.target, o.weight, *o.drop}
         self.plan, left = [], []
-        for name in batch.schema.names:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if name in used:
                 continue
-            column = batch.column(batch.schema.names.index(name))
             values = _as_floats(column)
             if values is not None:
                 self.plan.append(_Numbers(name, values))
                 continue
+            if "binary" in str(column.type):
+                raise InputError(
+                    f"column {name!r} is not readable as text; give its --encoding, or "
+                    "leave it out with --drop"
+                )
             texts = _as_texts(column)
-            if texts is None or not len(texts):
+            if texts is None:
                 left.append(f"{name} ({column.type})")
                 continue
             known, counts = np.unique(texts[texts != ""], return_counts=True)
-            if len(known) > max(_MOST_TEXTS, _NAMES * len(texts)):
+            if not len(known):
+                left.append(f"{name} (nothing at first)")
+            elif len(known) > max(_MOST_TEXTS, _NAMES * len(texts)):
                 left.append(f"{name} ({len(known)} texts)")
-                continue
-            order = np.argsort(-counts, kind="stable")[:_MOST_TEXTS]
-            self.plan.append(_Texts(name, np.sort(known[order])))
+            else:
+                order = np.argsort(-counts, kind="stable")[:_MOST_TEXTS]
+                self.plan.append(_Texts(name, np.sort(known[order])))
         if left:
             self.note("Left out: " + ", ".join(left) + ".")
         if not self.plan:
-            raise InputError(f"there is no feature beside the target {self.target!r}")
+            raise InputError(f"there is no feature beside the target {o.target!r}")
         width = sum(part.width for part in self.plan)
         if width > len(self.plan):
             self.note(f"{len(self.plan)} columns are {width} features.")
@@ -425,7 +561,8 @@ def _as_texts(column):
         column = column.dictionary_decode()
     if str(column.type) not in ("string", "large_string", "string_view"):
         return None
-    return column.fill_null("").to_numpy(zero_copy_only=False).astype(str)
+    texts = column.fill_null("").to_numpy(zero_copy_only=False).astype(str)
+    return np.char.strip(texts)
 
 
 def _plain_labels(column):
@@ -433,6 +570,8 @@ def _plain_labels(column):
     from skbounds._record_batches import _labels
 
     y = _labels(column)
+    if y.dtype.kind == "U":
+        return np.char.strip(y)
     if y.dtype.kind == "f" and (y == np.round(y)).all() and np.abs(y).max() < 2**53:
         return y.astype(np.int64)
     return y.astype(str) if y.dtype.kind == "O" else y

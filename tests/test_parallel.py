@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import BrokenExecutor
 
 import numpy as np
 import pytest
@@ -222,3 +223,26 @@ def test_invalid_parameters_are_refused_in_processes_too():
         bolstered_val_score(
             DecisionTreeClassifier(max_depth=-1), X[:60], y[:60], n_jobs=2
         )
+
+
+class Dying(DecisionTreeClassifier):
+    """Kills the process that fits it."""
+
+    def fit(self, X, y):
+        if os.getpid() != self.random_state:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y)
+
+
+def test_a_dead_worker_is_no_reason_for_other_parts():
+    X, y = CANCER
+    model = Dying(random_state=os.getpid())
+    with pytest.raises(BrokenExecutor), parallel_config(backend="loky"):
+        bolstered_val_score(model, X[:60], y[:60], n_jobs=2)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+def test_numbers_of_jobs(n_jobs):
+    X, y = CANCER
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        bolstered_val_score(DecisionTreeClassifier(), X[:60], y[:60], n_jobs=n_jobs)

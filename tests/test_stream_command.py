@@ -2,14 +2,13 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
+from skbounds import _stream_command
 from skbounds.__main__ import main
 from skbounds.fenchel_young import FenchelYoungOnlineClassifier
 
@@ -234,21 +233,208 @@ def test_a_checkpoint_of_another_file(tmp_path, capsys):
     assert state.read_bytes() == before
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_interrupted(tmp_path):
-    pq.write_table(pa.Table.from_pandas(frame(400_000)), tmp_path / "t.parquet")
+def test_interrupted(tmp_path, capsys, monkeypatch):
+    frame().to_parquet(tmp_path / "t.parquet", index=False)
+    plain = _stream_command._read
+
+    def stopped(options, report):
+        for batch in plain(options, report):
+            yield batch.slice(0, 1000)
+            yield batch.slice(1000, 1000)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stream_command, "_read", stopped)
+    given = ["stream", str(tmp_path / "t.parquet"), "--target", "y", "--every", "500"]
+    assert main(given) == 130
+    assert capsys.readouterr().err == "skbounds: interrupted\n"
+    state = str(tmp_path / "state")
+    assert main([*given, "--checkpoint", state]) == 130
+    assert "has the last checkpoint" in capsys.readouterr().err
+    monkeypatch.undo()
+    found = run(capsys, tmp_path / "t.parquet", "--every", "500", "--checkpoint", state)
+    data = frame()
+    known = expected(coded(data), data.y.to_numpy(str))
+    same(found, {name: known[name] for name in ("rows", "error", "certificate")})
+
+
+# ------------------------------------------------------------ files as people have them
+
+
+def labelled(rows, header="a,b,y"):
+    return header + "\n" + "".join(f"{row}\n" for row in rows)
+
+
+def test_line_breaks_between_quotes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skbounds._stream_command._BYTES", 4096)
+    text = 'a,yes,"Good, not great,\nwell, so, so"'
+    other = 'b,no,"bad"'
+    rows = [text if k % 2 else other for k in range(300)]
+    for pad in range(0, 60, 7):
+        header = f"{'w' * pad}ho,y,note"
+        (tmp_path / "t.csv").write_text(labelled(rows, header))
+        found = run(capsys, tmp_path / "t.csv")
+        assert (found["rows"], found["classes"]) == (300, ["no", "yes"])
+
+
+def test_headers_as_people_have_them(tmp_path, capsys):
+    rows = [f"{k};{k % 3};{'yes' if k % 2 else 'no'}" for k in range(60)]
+    for header in ("\na;b;y", '"a, in m, s";b;y', "a ; b ; y"):
+        (tmp_path / "t.csv").write_text(labelled(rows, header))
+        assert run(capsys, tmp_path / "t.csv")["classes"] == ["no", "yes"]
+    (tmp_path / "t.csv").write_text(labelled(rows, "a;a;y"))
+    assert main(["stream", str(tmp_path / "t.csv"), "--target", "y"]) == 2
+    assert "same name: ['a']" in capsys.readouterr().err
+
+
+def test_decimal_marks_are_guessed(tmp_path, capsys):
+    data = frame().round(3)
+    data.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    found = run(capsys, tmp_path / "t.csv")
+    assert "Decimal mark: ," in found["notes"]
+    same(found, expected(coded(data), data.y.to_numpy(str)))
+
+
+def test_columns_that_change_their_kind(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skbounds._stream_command._BYTES", 2048)
+    rows = [f"{k % 7},{k},{k % 2},,true" for k in range(400)]
+    rows += [f"{k % 7},A{k},{k % 2}.0,late,maybe" for k in range(10)]
+    (tmp_path / "t.csv").write_text(labelled(rows, "a,id,y,empty,flag"))
+    found = run(capsys, tmp_path / "t.csv", "--drop", "id")
+    assert found["rows"] == 410
+    assert "empty (nothing at first)" in " ".join(found["notes"])
+    assert main(["stream", str(tmp_path / "t.csv"), "--target", "y"]) == 2
+    errors = capsys.readouterr().err
+    assert "column 'id'" in errors and "--drop" in errors
+
+
+def test_rows_without_labels_come_first(tmp_path, capsys):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    data = frame()[:600]
+    data["k"] = np.where(np.arange(600) % 2, "u", "v")
+    data[:200].assign(y=pd.Series([None] * 200, dtype=object)).astype(
+        {"y": "string"}
+    ).to_parquet(folder / "0.parquet", index=False)
+    data[200:].astype({"y": "string"}).to_parquet(folder / "1.parquet", index=False)
+    found = run(capsys, folder)
+    assert found["rows"] == 400
+    assert found["n_features"] == 5
+    assert "200 rows without a label were left out." in found["notes"]
+
+
+def test_labels_that_are_no_numbers(tmp_path, capsys):
+    labels = np.where(np.arange(300) % 3 == 0, np.nan, np.arange(300) % 2)
+    table = pa.table(
+        {"a": np.arange(300.0) % 5, "y": pa.array(labels, from_pandas=False)}
+    )
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=100)
+    found = run(capsys, tmp_path / "t.parquet")
+    assert (found["rows"], found["classes"]) == (200, ["1", "0"])
+
+
+def test_weights_of_zero(tmp_path, capsys):
+    data = frame().assign(w=0.0)
+    data.to_parquet(tmp_path / "t.parquet", index=False)
+    found = run(capsys, tmp_path / "t.parquet", "--weight", "w")
+    assert found["rows"] == N and found["error"] == 0.0
+    data["w"] = np.arange(N) % 2
+    data.to_parquet(tmp_path / "t.parquet", index=False)
+    assert run(capsys, tmp_path / "t.parquet", "--weight", "w")["rows"] == N
+
+
+def test_views_of_texts(tmp_path, capsys):
+    data = frame()[:300]
+    table = pa.table({"a": data.a, "k": pa.array(["u", None, "v"] * 100),
+                      "y": pa.array([*data.y[:-1], None])})  # fmt: skip
+    schema = pa.schema(
+        [("a", pa.float64()), ("k", pa.string_view()), ("y", pa.string_view())]
+    )
+    pq.write_table(table.cast(schema), tmp_path / "t.parquet")
+    assert run(capsys, tmp_path / "t.parquet")["rows"] == 299
+
+
+def test_folders_of_csv_and_compressed_files(tmp_path, capsys):
+    data = frame().round(6)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for k in range(3):
+        data[1000 * k : 1000 * (k + 1)].to_csv(folder / f"{k}.csv", index=False)
+    known = expected(coded(data), data.y.to_numpy(str))
+    same(run(capsys, folder), known)
+    data.to_csv(tmp_path / "t.csv.gz", index=False)
+    same(run(capsys, tmp_path / "t.csv.gz"), known)
+
+
+def test_a_grown_file_goes_on_as_it_began(tmp_path, capsys):
+    data = frame()
+    data["k"] = np.where(np.arange(N) < 900, "u", "v")
+    data.loc[1500, "a"] = np.nan
+    path, state = tmp_path / "t.csv", tmp_path / "state"
+    data[:900].to_csv(path, index=False)
+    run(capsys, path, "--checkpoint", state)
+    data.to_csv(path, index=False)
+    found = run(capsys, path, "--checkpoint", state)
+    # Coded as the first rows say, as if the file had always been there.
+    plain = data.a.fillna(data.a[:900].mean())
+    X = np.column_stack([plain, data.b, data.c, data.k == "u"]).astype(float)
+    known = expected(X, data.y.to_numpy(str))
+    for name in ("rows", "error", "certificate"):
+        assert found[name] == pytest.approx(known[name], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--target", "y", "--drop", "b"], "written with --drop"),
+        (["--target", "z"], "written with --target"),
+        (["--target", "y", "--weight", "w"], "written with --weight"),
+        (["--target", "y", "--missing", "x"], "written with --missing"),
+    ],
+)
+def test_checkpoints_know_what_was_asked(more, words, tmp_path, capsys):
+    data = frame().assign(z="p", w=1.0)
+    data.to_parquet(tmp_path / "t.parquet", index=False)
     state = tmp_path / "state"
-    command = [sys.executable, "-m", "skbounds", "stream", str(tmp_path / "t.parquet")]
-    command += ["--target", "y", "--checkpoint", str(state), "--every", "65536"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
-                          stdout=subprocess.DEVNULL) as process:  # fmt: skip
-        while not state.exists() and process.poll() is None:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGINT)
-        errors = process.stderr.read()
-    # Where the machine was faster than the signal there is nothing to see.
-    if process.returncode:
-        assert process.returncode == 130
-        assert errors.splitlines() == [
-            f"skbounds: interrupted; {state} has the last checkpoint"
-        ]
+    run(capsys, tmp_path / "t.parquet", "--rows", 500, "--checkpoint", state)
+    status = main(
+        ["stream", str(tmp_path / "t.parquet"), *more, "--checkpoint", str(state)]
+    )
+    assert status == 2
+    assert words in capsys.readouterr().err
+    data.rename(columns={"a": "q"}).to_parquet(tmp_path / "t.parquet", index=False)
+    given = ["stream", str(tmp_path / "t.parquet"), "--target", "y"]
+    assert main([*given, "--checkpoint", str(state)]) == 2
+    assert "they were a, b, y" in capsys.readouterr().err
+
+
+def test_classes_that_never_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skbounds._stream_command._BYTES", 2048)
+    rows = [f"{k},{k % 3}" for k in range(1000)] + [f"{k},l{k}" for k in range(3000)]
+    (tmp_path / "t.csv").write_text(labelled(rows, "a,y"))
+    assert main(["stream", str(tmp_path / "t.csv"), "--target", "y"]) == 2
+    assert "more than 100 labels" in capsys.readouterr().err
+
+
+def test_texts_in_another_encoding(tmp_path, capsys):
+    rows = [f"{k},ü,{'ja' if k % 2 else 'nö'}" for k in range(50)]
+    (tmp_path / "t.csv").write_bytes(labelled(rows).encode("cp1252"))
+    assert main(["stream", str(tmp_path / "t.csv"), "--target", "y"]) == 2
+    assert "--encoding" in capsys.readouterr().err
+    found = run(capsys, tmp_path / "t.csv", "--encoding", "cp1252")
+    assert found["classes"] == ["nö", "ja"]
+
+
+@pytest.mark.parametrize("more", [["--weight", "y"], ["--drop", "y"]])
+def test_one_column_is_one_thing(more, tmp_path, capsys):
+    frame().to_parquet(tmp_path / "t.parquet", index=False)
+    assert main(["stream", str(tmp_path / "t.parquet"), "--target", "y", *more]) == 2
+    assert "different columns" in capsys.readouterr().err
+
+
+def test_nobody_reads_the_output(tmp_path):
+    frame().to_parquet(tmp_path / "t.parquet", index=False)
+    command = f"{sys.executable} -m skbounds stream t.parquet --target y | true"
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr

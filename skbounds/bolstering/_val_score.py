@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from skbounds._sklearn_compat import num_samples, routing_enabled
+from skbounds._sklearn_compat import Integral, num_samples, routing_enabled
 from skbounds.bolstering._losses import Loss, Score, score_name
 from skbounds.bolstering._parts._estimate import estimate_pair
 from skbounds.bolstering._record import compare_estimates
@@ -258,7 +258,8 @@ def bolstered_val_score(
         the rows of a fit.
     n_jobs : int, default=None
         Fits at a time, by joblib: processes of this machine, or what
-        ``joblib.parallel_config`` names. The result does not depend on it.
+        ``joblib.parallel_config`` names. The result does not depend on it, as long as
+        estimators have a ``random_state``.
 
         .. versionadded:: 0.2
     **options
@@ -286,7 +287,7 @@ def bolstered_val_score(
     >>> bool(0.8 < scores[0] < 1.0)
     True
     """
-    plan = Scoring(scoring, _check_options("bolstered_val_score", options))
+    plan = Scoring(scoring, _check_options("bolstered_val_score", options, n_jobs))
     estimator, rows, losses, fit_params = _prepare(
         "bolstered_val_score", plan.scorer, estimator, X, y, groups, params
     )
@@ -329,7 +330,8 @@ def compare_bolstered(
         Parameters for the ``fit`` of both.
     n_jobs : int, default=None
         Fits at a time, by joblib: processes of this machine, or what
-        ``joblib.parallel_config`` names. The result does not depend on it.
+        ``joblib.parallel_config`` names. The result does not depend on it, as long as
+        estimators have a ``random_state``.
 
         .. versionadded:: 0.2
     **options
@@ -376,7 +378,7 @@ def compare_bolstered(
             "compare_bolstered takes no groups: the variance of a few groups is not "
             "known. Compare the scores of bolstered_val_score(groups=...)."
         )
-    plan = Scoring(scoring, _check_options("compare_bolstered", options))
+    plan = Scoring(scoring, _check_options("compare_bolstered", options, n_jobs))
     if plan.several or plan.scorer.method != "auto":
         raise ValueError(
             "compare_bolstered compares one loss with method='auto'; got scoring="
@@ -403,7 +405,11 @@ def compare_bolstered(
     return compare_estimates(*both)
 
 
-def _check_options(name, options):
+def _check_options(name, options, n_jobs):
+    if n_jobs is not None and not (isinstance(n_jobs, Integral) and n_jobs):
+        raise ValueError(
+            f"n_jobs must be a whole number but 0, or None; got {n_jobs!r}."
+        )
     for key in ("sample_weight", "fit_params"):
         if key in options:
             raise TypeError(f"{name} takes no {key}; give it in params.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
+import re
 import time
 from numbers import Integral
 from pathlib import Path
@@ -16,10 +18,14 @@ from skbounds._record_batches import n_rows_of, read_batches
 # Seconds between two lines of ``verbose``.
 _PAUSE = 5.0
 _FORMAT = "skbounds checkpoint of a stream, 1"
+# What files begin with; a digest of what follows comes next.
+_MAGIC = b"skbounds stream\n"
 
 
 class PlaysBatches:
     """Mixin: play and learn a stream that comes in batches."""
+
+    _has_classes = True
 
     def play_batches(
         self,
@@ -62,7 +68,8 @@ class PlaysBatches:
             from `batches`. If it is there, the stream goes on from it: its state takes
             the place of what the estimator knows, and as many rows of `batches` are
             passed over. The result has the bits of a run that was never interrupted.
-            The file is a pickle: open only those that you trust.
+            The file holds a pickle: open only those that you trust. Of `batches` with
+            methods ``get_state()`` and ``set_state(state)`` the state is kept as well.
         checkpoint_every : int, default=1_000_000
             Rows after which the state is written again, at the end of a batch. It is
             written at the end of the stream in any case, and replaces the file at
@@ -89,39 +96,54 @@ class PlaysBatches:
         ):
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name} must be a positive integer; got {value!r}.")
-        done = 0
-        if checkpoint is not None and Path(checkpoint).exists():
-            done = self._resume(checkpoint)
+        done, before = 0, dict(vars(self))
+        asked = {"target": target, "sample_weight": sample_weight}
+        if checkpoint is not None:
+            checkpoint = _check_path(checkpoint)
+            if checkpoint.exists():
+                done = self._resume(checkpoint, asked, batches)
         seen, saved = 0, done
         report = _Report(self, done)
-        for batch in read_batches(batches, target, sample_weight, batch_size):
-            begin, seen = seen, seen + n_rows_of(batch)
-            if seen <= max(begin, done):
-                continue
+        source = read_batches(batches, target, sample_weight, batch_size)
+        while True:
             try:
-                self._learn_batch(_rest(batch, max(done - begin, 0)), classes)
+                batch = next(source, None)
+                if batch is None:
+                    break
+                n = n_rows_of(batch)
+                if seen + n > max(seen, done):
+                    self._learn_batch(_rest(batch, max(done - seen, 0)), classes)
             except Exception as error:
-                error.add_note(f"In the batch that begins with row {begin}.")
+                error.add_note(f"In the batch that begins with row {seen}.")
                 raise
+            seen += n
+            if seen <= done or not n:
+                continue
             if progress is not None:
                 progress(self, seen)
             report(seen)
             if checkpoint is not None and seen - saved >= checkpoint_every:
-                self._save(checkpoint, seen)
+                self._save(checkpoint, seen, asked, batches)
                 saved = seen
         if seen < done:
+            vars(self).clear()
+            vars(self).update(before)
             raise ValueError(
                 f"the checkpoint {str(checkpoint)!r} was written after {done} rows, "
-                f"and batches have {seen} only: they are of another stream."
+                f"and batches have {seen} only: it has seen more, or another stream."
             )
         if not seen:
             raise ValueError("batches must hold at least one row; got none.")
         if checkpoint is not None and seen > saved:
-            self._save(checkpoint, seen)
+            self._save(checkpoint, seen, asked, batches)
         report(seen, last=True)
         return self
 
     def _learn_batch(self, batch, classes):
+        if classes is not None and not self._has_classes:
+            raise ValueError(
+                f"classes is for classifiers; {type(self).__name__} has none."
+            )
         given = {"classes": classes, "sample_weight": batch.weight}
         given = {name: value for name, value in given.items() if value is not None}
         if batch.names is None:
@@ -145,54 +167,87 @@ class PlaysBatches:
 
     # ------------------------------------------------------------ checkpoints
 
-    def _what_is_fixed(self):
+    def _what_is_fixed(self, asked):
         """Return what a checkpoint must have been written with, as texts."""
-        parameters = self.get_params(deep=False)
+        parameters = self.get_params(deep=False) | asked
+        del parameters["verbose"]
         if hasattr(parameters.get("random_state"), "randint"):
             # A generator: what was drawn from it is in the state.
             del parameters["random_state"]
         found = {"version of skbounds": __version__, "estimator": type(self).__name__}
-        return found | {name: repr(value) for name, value in parameters.items()}
+        return found | {name: _text(value) for name, value in parameters.items()}
 
-    def _save(self, checkpoint, n_rows):
+    def _save(self, checkpoint, n_rows, asked, batches):
         found = {
             "format": _FORMAT,
-            "fixed": self._what_is_fixed(),
+            "fixed": self._what_is_fixed(asked),
             "n_rows": n_rows,
             "state": self.__getstate__(),
         }
-        path = Path(checkpoint)
+        if hasattr(batches, "get_state"):
+            found["batches"] = batches.get_state()
+        content = pickle.dumps(found, protocol=5)
         # In the same folder, so that replacing is one step.
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part = checkpoint.with_name(f".{os.getpid()}.part")
         try:
             with open(part, "wb") as file:
-                pickle.dump(found, file, protocol=5)
+                file.write(_MAGIC + hashlib.sha256(content).digest() + content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, path)
+            os.replace(part, checkpoint)
         finally:
             part.unlink(missing_ok=True)
 
-    def _resume(self, checkpoint):
+    def _resume(self, checkpoint, asked, batches):
         """Take over a checkpoint's state; return how many rows it has seen."""
+        content = checkpoint.read_bytes()
+        begin = len(_MAGIC) + 32
+        digest = hashlib.sha256(content[begin:]).digest()
+        if content[:begin] != _MAGIC + digest:
+            raise ValueError(
+                f"{str(checkpoint)!r} is no checkpoint of a stream, or is damaged."
+            )
         try:
-            with open(checkpoint, "rb") as file:
-                found = pickle.load(file)
-        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+            found = pickle.loads(content[begin:])
+        except Exception as error:
             raise ValueError(
                 f"{str(checkpoint)!r} is no checkpoint that can be read: {error}"
             ) from error
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise ValueError(f"{str(checkpoint)!r} is no checkpoint of a stream.")
-        for name, value in self._what_is_fixed().items():
+        for name, value in self._what_is_fixed(asked).items():
             before = found["fixed"].get(name, value)
             if before != value:
                 raise ValueError(
                     f"the checkpoint {str(checkpoint)!r} was written with {name} "
                     f"{before}; got {value}."
                 )
-        self.__setstate__(found["state"])
+        if hasattr(batches, "set_state"):
+            batches.set_state(found.get("batches"))
+        parameters = self.get_params(deep=False)
+        vars(self).clear()
+        self.__setstate__(found["state"] | parameters)
         return found["n_rows"]
+
+
+def _check_path(checkpoint):
+    """Return where the checkpoint is; refuse what no file can be written to."""
+    path = Path(checkpoint).resolve()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(
+            f"checkpoint must be a file in a folder that is there; got "
+            f"{str(checkpoint)!r}."
+        )
+    return path
+
+
+def _text(value):
+    """Return a parameter as a text that is the same in every process."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 class _Report:

@@ -161,6 +161,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     1.0
     """
 
+    _has_classes = False
     _parameter_constraints: ClassVar[dict] = {
         "structure": [StrOptions({"permutahedron", "birkhoff"})],
         "mu": [Interval(Real, 0, None, closed="neither")],

@@ -208,6 +208,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
     True
     """
 
+    _has_classes = False
     _parameter_constraints: ClassVar[dict] = {
         "structure": [Structure],
         "loss": [StrOptions({"auto", "crf", "sparsemap"})],

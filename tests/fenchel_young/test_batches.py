@@ -226,7 +226,23 @@ def test_single_precision_stays():
     assert model._state_["table"].dtype == np.float32
 
 
+def twice():
+    data = frame()[["one", "two", "kind"]]
+    data.columns = ["one", "one", "kind"]
+    return data
+
+
 BAD = [
+    (twice, {"target": "kind"}, "several columns of the same name"),
+    (lambda: [(X, None)], {}, "y must have an entry"),
+    (lambda: [(X, np.array(3))], {}, "y must have an entry"),
+    (lambda: [(X, LABELS), (X, [])], {}, "inconsistent numbers"),
+    (lambda: frame().assign(one="1"), {"target": "kind"}, "'one' holds no numbers"),
+    (lambda: frame(), {"target": []}, "at least one column"),
+    (lambda: frame(), {"target": "kind", "sample_weight": X[:, 0]}, "name a column"),
+    (lambda: b"path", {}, "iterable of batches"),
+    (lambda: [(X, LABELS)], {"checkpoint": "nowhere/x"}, "folder that is there"),
+    (lambda: [(X, LABELS)], {"checkpoint": "/"}, "folder that is there"),
     (lambda: 3, {}, "iterable of batches"),
     (lambda: [3], {}, "batch 0 is a int"),
     (lambda: [(X,)], {}, "batch 0 has 1 items"),
@@ -406,3 +422,89 @@ def test_memory_is_that_of_a_batch():
 def test_verbose(capsys):
     FenchelYoungOnlineClassifier(verbose=1).play_batches(stream(50))
     assert "300 rows" in capsys.readouterr().out
+
+
+def test_gaps_of_nullable_columns():
+    pd = pytest.importorskip("pandas")
+    flags = pd.array([True, None] * (N // 2), dtype="boolean")
+    with pytest.raises(ValueError, match="'one' has missing values"):
+        FenchelYoungOnlineClassifier().play_batches(
+            frame().assign(one=flags), target="kind"
+        )
+
+
+def test_precision_is_that_of_the_widest_column():
+    pa = pytest.importorskip("pyarrow")
+    single = X[:, 0].astype("f4")
+    for other, wanted in ((X[:, 0] > 0, "f4"), (single, "f4"), (X[:, 1], "f8")):
+        table = pa.table({"a": single, "b": other, "y": LABELS})
+        model = FenchelYoungOnlineClassifier().play_batches(table, target="y")
+        assert model._state_["table"].dtype == wanted
+
+
+def test_columns_without_names():
+    pd = pytest.importorskip("pandas")
+    data = pd.DataFrame(X).assign(**{"last": 0}).rename(columns={"last": 4})
+    data[4] = LABELS == "a"
+    model = FenchelYoungOnlineClassifier(random_state=0).play_batches(data, target=4)
+    assert not hasattr(model, "feature_names_in_")
+    known = FenchelYoungOnlineClassifier(random_state=0).partial_fit(X, LABELS == "a")
+    np.testing.assert_array_equal(model.coef_, known.coef_)
+
+
+def test_errors_of_reading_say_where():
+    def batches():
+        yield X[:200], LABELS[:200]
+        raise StopHereError
+
+    model = FenchelYoungOnlineClassifier()
+    with pytest.raises(StopHereError) as caught:
+        model.play_batches(batches())
+    assert caught.value.__notes__ == ["In the batch that begins with row 200."]
+    assert model.n_samples_seen_ == 200
+
+
+def test_checkpoints_replace_all_that_was_known(tmp_path):
+    path = tmp_path / "state"
+    model = FenchelYoungOnlineClassifier(random_state=0)
+    clone(model).play_batches(stream(50), checkpoint=path)
+    model.play_batches(frame().drop(columns="importance"), target="kind")
+    model.play_batches(stream(50), checkpoint=path)
+    assert not hasattr(model, "feature_names_in_")
+    before = state_of(model)
+    with pytest.raises(ValueError, match="another stream"):
+        model.play_batches([(X[:50], LABELS[:50])], checkpoint=path)
+    assert state_of(model) == before
+
+
+def test_checkpoints_of_tables_know_their_columns(tmp_path):
+    path = tmp_path / "state"
+    given = {"classes": ["a", "b", "c"], "checkpoint": path}
+    FenchelYoungOnlineClassifier().play_batches(frame()[:100], target="kind", **given)
+    for other in ({"target": "one"}, {"target": "kind", "sample_weight": "one"}):
+        with pytest.raises(ValueError, match="was written with"):
+            FenchelYoungOnlineClassifier().play_batches(frame(), **other, **given)
+
+
+class Own(KSubsets):
+    def __repr__(self):
+        return object.__repr__(self)
+
+
+def test_checkpoints_of_structures_of_one_s_own(tmp_path):
+    path, y = tmp_path / "state", targets("one")
+    whole = FenchelYoungOnlineStructured(Own(3, 1), random_state=0).partial_fit(X, y)
+    for n in (100, N):
+        model = FenchelYoungOnlineStructured(Own(3, 1), random_state=0)
+        model.play_batches([(X[:100], y[:100]), (X[100:n], y[100:n])], checkpoint=path)
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
+    with pytest.raises(ValueError, match="classes is for classifiers"):
+        FenchelYoungOnlineStructured(Own(3, 1)).play_batches([(X, y)], classes=[0])
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "there" / "state")
+    FenchelYoungOnlineClassifier().play_batches(stream(50), checkpoint=link)
+    assert link.is_symlink() and (tmp_path / "there" / "state").exists()

@@ -7,7 +7,9 @@ The correction is one factor that vanishes where nothing has been learnt at all.
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
+from pickle import PicklingError
 
 import numpy as np
 from sklearn.base import clone
@@ -244,7 +246,12 @@ def _try_in_turn(rows, options, schemes, attempt):
                 break
         try:
             return attempt(plan, wanted)
+        except (BrokenExecutor, PicklingError):
+            # Of the workers, and not of the estimator on few rows.
+            raise
         except Exception as error:
+            if type(error).__name__ == "KilledWorker":
+                raise
             first = first or error
     smallest = int((~plan.out).sum(axis=1).min())
     first.add_note(
