@@ -119,7 +119,7 @@ ONE_STEP = (
 POOL = "from skbounds import SMPLogisticRegressionCV as M\nmodel = M(method='one-step')"
 STREAM = """
 import pyarrow.parquet as pq
-table = pq.ParquetFile(f"{folder}/stream.parquet")
+table = pq.ParquetFile(f"{folder}/stream.parquet", pre_buffer=False)
 from skbounds import FenchelYoungOnlineClassifier
 from sklearn.linear_model import SGDClassifier
 def batches():
@@ -211,10 +211,9 @@ TOPICS = {
     },
     "Kernel boosting of classes": {
         "HistGradientBoosting": classes(MEMORY + TREES.format("Classifier")),
-        "*EarlyStoppedKernelBoost": classes(MEMORY + BOOST.format("Classifier", 128)),
-        "*EarlyStoppedKernelBoost, chunks": classes(
-            CHUNKS + BOOST.format("Classifier", 128)
-        ),
+        "*EarlyStoppedKernelBoost": classes(MEMORY + BOOST.format("Classifier", 512)),
+        "*max_rank=128": classes(MEMORY + BOOST.format("Classifier", 128)),
+        "*max_rank=128, chunks": classes(CHUNKS + BOOST.format("Classifier", 128)),
     },
     "Streams of a Parquet file": {"SGDClassifier": SGD, "*play_batches": ONLINE},
     "Hidden Markov models, 20 iterations": {"hmmlearn": HMMLEARN, "*BaumWelchHMM": HMM},

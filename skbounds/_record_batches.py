@@ -107,10 +107,11 @@ def _items(batches, batch_size) -> Iterator:
         yield from batches.iter_batches(batch_size=batch_size)
     elif _is_arrow(batches) and hasattr(batches, "to_batches"):
         yield from batches.to_batches(max_chunksize=batch_size)
-    elif hasattr(batches, "to_batches"):
+    elif hasattr(batches, "dataset_schema"):
         # Scanners know their size already.
-        sized = not hasattr(batches, "dataset_schema")
-        yield from batches.to_batches(**({"batch_size": batch_size} if sized else {}))
+        yield from batches.to_batches()
+    elif hasattr(batches, "to_batches"):
+        yield from scan(batches, batch_size)
     elif _is_arrow(batches) or is_frame(batches):
         yield batches
     elif isinstance(batches, Iterable) and not isinstance(batches, (bytes, bytearray)):
@@ -165,6 +166,20 @@ def open_dataset(path):
         )
         kind = pyarrow.dataset.CsvFileFormat(parse_options=options)
     return pyarrow.dataset.dataset(str(path), format=kind)
+
+
+def scan(dataset, batch_size) -> Iterator:
+    """Yield the record batches of a dataset of pyarrow, in the memory of a few."""
+    options = {"batch_size": batch_size}
+    if hasattr(dataset, "get_fragments"):
+        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+        options |= {"batch_readahead": 1, "fragment_readahead": 1}
+        if isinstance(getattr(dataset, "format", None), ParquetFileFormat):
+            # Buffers that are read ahead stay until the file ends.
+            parquet = ParquetFragmentScanOptions(pre_buffer=False)
+            options["fragment_scan_options"] = parquet
+    yield from dataset.to_batches(**options)
 
 
 def import_pyarrow(what):

@@ -14,8 +14,8 @@ import numpy as np
 
 from skbounds._read_table import MISSING, InputError
 
-# Rows that are read at once, and bytes of a CSV file.
-_ROWS, _BYTES = 2**16, 2**24
+# Rows that are read at once, and bytes of a CSV file, of which pyarrow reads 32 ahead.
+_ROWS, _BYTES = 2**16, 2**22
 # Texts of a column that have a feature of their own, and classes of a target.
 _MOST_TEXTS, _MOST_CLASSES = 50, 100
 # Rows of a CSV file that the decimal mark is guessed from.
@@ -213,7 +213,7 @@ def _format(line):
 
 def _read(options, report):
     """Yield record batches of the file; `report` gets how it is read."""
-    from skbounds._record_batches import import_pyarrow, kind_of_file
+    from skbounds._record_batches import import_pyarrow, kind_of_file, scan
 
     try:
         pyarrow = import_pyarrow("reading a file as a stream")
@@ -229,9 +229,7 @@ def _read(options, report):
             dataset = pyarrow.dataset.dataset(str(path), format="parquet")
             names[:] = dataset.schema.names
             _check_columns(options, names)
-            yield from dataset.to_batches(
-                batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
-            )
+            yield from scan(dataset, _ROWS)
     except (pyarrow.ArrowException, LookupError) as error:
         text = " ".join(str(error).split())
         # Of the columns that are read.

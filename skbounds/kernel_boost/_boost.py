@@ -64,6 +64,11 @@ INTERVAL_FOLDS = 10
 LONGEST_PLAIN = 10_000
 
 
+def _held_rank(n):
+    """Return how many columns a factor of n rows may have that is held in memory."""
+    return max(memory_limit() // n, _RELIABLE_RANK)
+
+
 def improvement(before, now):
     """Return by what share a criterion has become less; inf where that is unknown."""
     if not (np.isfinite(before) and np.isfinite(now)):
@@ -446,16 +451,29 @@ class BaseKernelBoost(SkboundsEstimator):
             return max(self.rank_tol, _MUCH)
         return self.rank_tol
 
-    def _warn_of_rank(self, n):
-        """Tell that the factor was cut off where the kernel was not exhausted."""
+    def _warn_of_rank(self, n, *, streams=True):
+        """Tell that the factor was cut off where the kernel was not exhausted.
+
+        Parameters
+        ----------
+        streams : bool
+            Whether the factor was free to be larger than the memory of a block.
+        """
         limit, rank = self._rank_limit(n), len(self.landmark_indices_)
+        most = limit if streams else min(limit, _held_rank(n))
         df = float(np.max(self.df_))
-        if limit <= rank < n and self.missing_df_ > _MUCH * df:
-            more = "give a larger one" if self.max_rank == "auto" else "raise it"
+        if most <= rank < n and self.missing_df_ > _MUCH * df:
+            if most < limit:
+                cause = (
+                    "scikit-learn's working_memory holds no more columns; raise it, "
+                    "or give the rows as a collection of dask"
+                )
+            else:
+                more = "give a larger one" if self.max_rank == "auto" else "raise it"
+                cause = f"max_rank={self.max_rank!r} is too small; {more}"
             warn_user(
                 f"The factor of rank {rank} may miss up to {self.missing_df_:.0f} "
-                f"degrees of freedom, {df:.0f} were found: max_rank={self.max_rank!r} "
-                f"is too small; {more}.",
+                f"degrees of freedom, {df:.0f} were found: {cause}.",
                 ConvergenceWarning,
             )
 
@@ -476,7 +494,7 @@ class BaseKernelBoost(SkboundsEstimator):
         largest = self._check_diagonal(rows)
         most = memory_limit() // n
         if most >= min(max_rank, n) or not streams:
-            rank = min(max_rank, max(most, _RELIABLE_RANK))
+            rank = min(max_rank, _held_rank(n))
             factor = KernelFactor(rows.block, largest, weight, rank, rng)
             return _solvers.Columns(factor, weight)
         return _solvers.StreamedColumns(rows, weight, targets, max_rank, rng)

@@ -142,8 +142,9 @@ class EarlyStoppedKernelBoostClassifier(
         `step_size` or ``average=True`` the steps are those of (3.9), otherwise the
         flow, which is within about a percent of them after the first ten or so.
     max_rank : int or "auto", default=512
-        Largest number of landmarks of "lowrank". There are fewer where a matrix
-        of n rows and so many columns would exceed scikit-learn's ``working_memory``.
+        Largest number of landmarks of "lowrank". There are fewer, down to 128, where
+        a matrix of n rows and so many columns would exceed scikit-learn's
+        ``working_memory``; collections of dask have no such limit.
         "auto" goes on from 512 to up to 2048 while `missing_df_` is more than half of
         `df_` and the criterion gains. A ``ConvergenceWarning`` says where it still is
         at the last one.
@@ -439,7 +440,7 @@ class EarlyStoppedKernelBoostClassifier(
         self._store_kernel(kernel, gamma_path)
         self._warn_of_limit(self.n_iter_, self._limit())
         self._warn_of_loss(found.is_unfinished)
-        self._warn_of_rank(len(problem.weight))
+        self._warn_of_rank(len(problem.weight), streams=False)
         return self
 
     def _warn_of_rare(self, totals):

@@ -515,7 +515,8 @@ class EarlyStoppedKernelBoost(
         self.stopping_ = rule
         self._store_kernel(kernel, gamma_path)
         self._warn_of_limit(self.n_iter_, self._limit_of_times(options))
-        self._warn_of_rank(len(everything.targets))
+        streams = self.loss == "squared"
+        self._warn_of_rank(len(everything.targets), streams=streams)
         return self
 
     def _stopping_options(self):

@@ -419,6 +419,27 @@ def test_memory_is_that_of_a_batch():
     assert peaks[1] < 1.1 * peaks[0]
 
 
+def test_memory_of_a_parquet_file_is_that_of_a_row_group(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    from skbounds._record_batches import read_batches
+
+    rng = np.random.default_rng(0)
+    peaks = []
+    for n_groups in (4, 24):
+        path = tmp_path / f"{n_groups}.parquet"
+        rows = rng.normal(size=(n_groups * 20_000, 10))
+        table = pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
+        pq.write_table(table, path, row_group_size=20_000)
+        del table
+        before, peak = pa.total_allocated_bytes(), 0
+        for _ in read_batches(path, "x0", None, 5000):
+            peak = max(peak, pa.total_allocated_bytes() - before)
+        peaks.append(peak)
+    # Buffers that are kept until the end would be six times as much.
+    assert peaks[1] < 2.5 * peaks[0]
+
+
 def test_verbose(capsys):
     FenchelYoungOnlineClassifier(verbose=1).play_batches(stream(50))
     assert "300 rows" in capsys.readouterr().out

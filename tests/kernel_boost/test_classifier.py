@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernel_boost as ref
 from scipy.special import expit, log_expit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -587,3 +588,10 @@ def test_a_rank_that_is_cut_off_is_told():
         model.fit(X, y)
     assert model.missing_df_ <= 0.5 * model.df_
     assert model.score(X, y) > cut.score(X, y)
+    # 160 columns of so many rows.
+    with config_context(working_memory=1200 * 160 * 8 / 2**20):
+        with pytest.warns(ConvergenceWarning, match="rank 160 may .* working_memory"):
+            held = EarlyStoppedKernelBoostClassifier(**options).fit(X, y)
+        assert held.rank_ == 160
+        with pytest.warns(ConvergenceWarning, match="max_rank=100 is too small"):
+            EarlyStoppedKernelBoostClassifier(max_rank=100, **options).fit(X, y)
