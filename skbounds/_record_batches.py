@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Iterator
 from os import PathLike
@@ -13,6 +12,11 @@ import numpy as np
 
 from skbounds._frames import column, column_names, is_frame
 from skbounds._labels import is_missing
+
+# What the names of packed files end with.
+_PACKED = (".gz", ".bz2", ".zst", ".lz4")
+# Bytes that separators and decimal marks are guessed from.
+_HEAD = 2**18
 
 
 class Batch(NamedTuple):
@@ -125,30 +129,41 @@ def _items(batches, batch_size) -> Iterator:
 
 def kind_of_file(path) -> str:
     """Return "csv", "feather" or "parquet", by the names of a file or in a folder."""
-    path = Path(path)
-    names = [path.name]
-    if path.is_dir():
-        found = sorted(p.name for p in path.rglob("*") if p.is_file())
-        names = [name for name in found if not name.startswith((".", "_"))]
-    for name in names[:1]:
-        suffixes = {suffix.lower() for suffix in Path(name).suffixes}
-        if suffixes & {".csv", ".tsv", ".txt"}:
+    for first in files_of(path)[:1]:
+        suffixes = [suffix.lower() for suffix in first.suffixes]
+        if suffixes and suffixes[-1] in _PACKED:
+            suffixes.pop()
+        if suffixes and suffixes[-1] in (".csv", ".tsv", ".txt"):
             return "csv"
-        if suffixes & {".feather", ".arrow", ".ipc"}:
+        if suffixes and suffixes[-1] in (".feather", ".arrow", ".ipc"):
             return "feather"
     return "parquet"
 
 
+def files_of(path) -> list[Path]:
+    """Return a file, or the files in a folder, in the order of their names."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.is_file())
+    return [p for p in found if not p.name.startswith((".", "_"))]
+
+
 def guess_separator(path, encoding="utf8") -> str:
     """Return the separator that a file's header has most of."""
-    opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "rt", encoding=encoding, errors="replace") as file:
-        for line in file:
-            if line.strip():
-                # Not what stands between quotes.
-                line = re.sub(r'"[^"]*"', "", line)
-                return max(",;\t|", key=line.count)
+    for line in head_of(path, encoding).splitlines():
+        if line.strip():
+            # Not what stands between quotes.
+            line = re.sub(r'"[^"]*"', "", line)
+            return max(",;\t|", key=line.count)
     return ","
+
+
+def head_of(path, encoding="utf8") -> str:
+    """Return the first text of a file, packed or not."""
+    pyarrow = import_pyarrow("reading a table")
+    with pyarrow.input_stream(str(path)) as file:
+        return file.read(_HEAD).decode(encoding, errors="replace")
 
 
 def open_dataset(path):
@@ -158,11 +173,8 @@ def open_dataset(path):
         raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
     kind = kind_of_file(path)
     if kind == "csv":
-        first = Path(path)
-        if first.is_dir():
-            first = min(p for p in first.rglob("*") if p.is_file())
         options = pyarrow.csv.ParseOptions(
-            delimiter=guess_separator(first), newlines_in_values=True
+            delimiter=guess_separator(files_of(path)[0]), newlines_in_values=True
         )
         kind = pyarrow.dataset.CsvFileFormat(parse_options=options)
     return pyarrow.dataset.dataset(str(path), format=kind)

@@ -213,7 +213,7 @@ def _format(line):
 
 def _read(options, report):
     """Yield record batches of the file; `report` gets how it is read."""
-    from skbounds._record_batches import import_pyarrow, kind_of_file, scan
+    from skbounds._record_batches import files_of, import_pyarrow, kind_of_file, scan
 
     try:
         pyarrow = import_pyarrow("reading a file as a stream")
@@ -223,7 +223,7 @@ def _read(options, report):
     names = []
     try:
         if kind_of_file(path) == "csv":
-            for file in _files_of(path):
+            for file in files_of(path):
                 yield from _read_csv(pyarrow, file, options, report, names)
         else:
             dataset = pyarrow.dataset.dataset(str(path), format="parquet")
@@ -252,13 +252,6 @@ def _check_columns(options, names):
     for name in (options.target, options.weight, *options.drop):
         if name is not None and name not in names:
             raise InputError(f"no column {name!r}; there are {', '.join(names)}")
-
-
-def _files_of(path):
-    if not path.is_dir():
-        return [path]
-    found = sorted(p for p in path.rglob("*") if p.is_file())
-    return [p for p in found if not p.name.startswith((".", "_"))]
 
 
 def _read_csv(pyarrow, path, options, report, names):
@@ -312,17 +305,17 @@ def _read_csv(pyarrow, path, options, report, names):
 def _guess_decimal(path, sep, encoding):
     """Return the decimal mark of the first rows' numbers."""
     import csv
-    import gzip
+    import io
     from itertools import islice
 
     from skbounds._read_table import _guess_marks
+    from skbounds._record_batches import head_of
 
-    opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "rt", encoding=encoding, errors="replace", newline="") as file:
-        try:
-            rows = list(islice(csv.reader(file, delimiter=sep), 1, 1 + _GLANCE))
-        except csv.Error:
-            return "."
+    text = io.StringIO(head_of(path, encoding), newline="")
+    try:
+        rows = list(islice(csv.reader(text, delimiter=sep), 1, 1 + _GLANCE))
+    except csv.Error:
+        return "."
     return _guess_marks([cell.strip() for row in rows for cell in row], sep, None)[0]
 
 

@@ -359,10 +359,26 @@ def test_folders_of_csv_and_compressed_files(tmp_path, capsys):
     folder.mkdir()
     for k in range(3):
         data[1000 * k : 1000 * (k + 1)].to_csv(folder / f"{k}.csv", index=False)
+    (folder / "_SUCCESS").write_text("a;b;c")
+    (folder / ".hidden.parquet").write_text("no table")
     known = expected(coded(data), data.y.to_numpy(str))
     same(run(capsys, folder), known)
-    data.to_csv(tmp_path / "t.csv.gz", index=False)
-    same(run(capsys, tmp_path / "t.csv.gz"), known)
+    for name in ("t.csv.gz", "t.csv.bz2", "t.txt"):
+        data.to_csv(tmp_path / name, index=False)
+        same(run(capsys, tmp_path / name), known)
+    data.to_csv(tmp_path / "t.tsv.gz", index=False, sep="\t", decimal=",")
+    same(run(capsys, tmp_path / "t.tsv.gz"), known)
+
+
+def test_the_last_suffix_counts(tmp_path):
+    from skbounds._record_batches import kind_of_file
+
+    for name, kind in {
+        "a.csv.parquet": "parquet", "a.parquet": "parquet", "a": "parquet",
+        "a.2024.csv": "csv", "A.CSV.GZ": "csv", "a.tsv.zst": "csv", "a.gz": "parquet",
+        "a.csv.feather": "feather", "a.arrow": "feather",
+    }.items():  # fmt: skip
+        assert kind_of_file(tmp_path / name) == kind
 
 
 def test_a_grown_file_goes_on_as_it_began(tmp_path, capsys):
