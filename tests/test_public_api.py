@@ -29,6 +29,12 @@ def test_all_topics_are_registered():
     assert packages == set(skbounds._TOPICS)
 
 
+def test_citation_is_of_this_version():
+    """The version stands in one more place, for those who cite."""
+    citation = Path(__file__).parents[1] / "CITATION.cff"
+    assert f"\nversion: {skbounds.__version__}\n" in citation.read_text()
+
+
 def test_dir_and_unknown_names():
     """dir lists the lazy names; unknown ones fail as usual."""
     assert set(skbounds.__all__) <= set(dir(skbounds))
