@@ -1,5 +1,6 @@
 """Sphinx configuration; builds without network access."""
 
+import ast
 import inspect
 import os
 import sys
@@ -92,10 +93,44 @@ def write_api_page():
     lines += [title, "-" * len(title), ""]
     lines += [".. currentmodule:: skbounds", "", ".. autosummary::"]
     lines += ["   :toctree: generated/", "", "   show_versions", ""]
-    folder = HERE / "api"
-    folder.mkdir(exist_ok=True)
-    text = "\n".join(lines)
-    page = folder / "index.rst"
+    write_page("api/index.rst", lines)
+
+
+def write_modules_page():
+    """Write the list of all modules, from their first lines."""
+    title = "Modules"
+    lines = [title, "=" * len(title), ""]
+    package = Path(skbounds.__file__).parent
+    folders = {package, *(path.parent for path in package.rglob("*.py"))}
+    for folder in sorted(folders):
+        title = f"``{folder.relative_to(package.parent).as_posix()}/``"
+        lines += [title, "-" * len(title), ""]
+        for path in sorted(folder.glob("*.py")):
+            doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+            lines.append(f"- ``{path.name}``: {doc.partition(chr(10))[0]}")
+        lines.append("")
+    native = HERE.parent / "native"
+    for folder in sorted(path for path in native.rglob("*") if path.is_dir()):
+        headers = sorted(folder.glob("*.h"))
+        if not headers:
+            continue
+        title = f"``native/{folder.relative_to(native).as_posix()}/``"
+        lines += [title, "-" * len(title), ""]
+        for path in headers:
+            comment = []
+            for line in path.read_text().splitlines():
+                if not line.startswith("// "):
+                    break
+                comment.append(line[3:])
+            lines.append(f"- ``{path.name}``: {' '.join(comment)}")
+        lines.append("")
+    write_page("developer/modules.rst", lines)
+
+
+def write_page(name, lines):
+    """Write a page, if it is another one than before."""
+    page, text = HERE / name, "\n".join(lines)
+    page.parent.mkdir(exist_ok=True)
     if not page.exists() or page.read_text() != text:
         page.write_text(text)
 
@@ -124,3 +159,4 @@ def setup(app):
 
 
 write_api_page()
+write_modules_page()
