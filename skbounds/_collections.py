@@ -34,6 +34,7 @@ __all__ = [
     "is_collection",
     "join",
     "lazy_on_collections",
+    "rows_that_count",
     "set_names",
 ]
 
@@ -259,6 +260,27 @@ def draw_rows(chunks, seed, size):
         _keys_of, seed, size, numbered=True, combine=partial(_least, size)
     )
     return np.sort(numbers)
+
+
+def rows_that_count(X, y, weight):
+    """Return rows of positive weight, their targets and weights, and which they are.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n, d)
+    y : ndarray
+    weight : ndarray of shape (n,) or None
+        None is 1 for all rows, none of which is copied then.
+
+    Returns
+    -------
+    X, y, weight : arrays
+    kept : ndarray of int or slice
+    """
+    if weight is None:
+        return X, y, np.ones(X.shape[0]), slice(None)
+    kept = np.flatnonzero(weight)
+    return X[kept], y[kept], weight[kept], kept
 
 
 def as_table(X):

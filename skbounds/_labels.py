@@ -133,6 +133,15 @@ def code_groups(groups) -> np.ndarray:
         ) from None
 
 
+def check_several(classes, who) -> None:
+    """Refuse a single class."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{who} needs samples of at least 2 classes in the data, but the data "
+            f"contains only one class: {classes.tolist()[0]!r}."
+        )
+
+
 def code_labels(labels, classes) -> np.ndarray:
     """Return the position of each label among classes, -1 for others.
 

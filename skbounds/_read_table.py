@@ -80,7 +80,7 @@ def read_table(path, *, sep=None, decimal=None, encoding=None, missing=()) -> Ta
     rows = _split(path, text, sep)
     header = _check_header(path, [name.strip() for name in rows[0]])
     sample = [value.strip() for row in rows[1 : 1 + _GLANCE] for value in row]
-    decimal, thousands = _guess_marks(sample, sep, decimal)
+    decimal, thousands = guess_marks(sample, sep, decimal)
     clean = io.StringIO()
     csv.writer(clean, delimiter=sep).writerows(map(str.strip, row) for row in rows)
     clean.seek(0)
@@ -161,7 +161,7 @@ def _check_header(path, header):
     return [name or f"unnamed {j}" for j, name in enumerate(header, start=1)]
 
 
-def _guess_marks(sample, sep, decimal):
+def guess_marks(sample, sep, decimal):
     """Return the decimal mark and the mark between thousands, or None for that."""
     full = lambda pattern: [v for v in sample if pattern.fullmatch(v.rstrip("% "))]
     if decimal is None:

@@ -250,7 +250,7 @@ class _Plan:
         place = {name: k for k, name in enumerate(names)}
         columns = [_column_of(table, place[name]) for name in self.features]
         X = _matrix(self.features, columns)
-        ys = [_labels(_column_of(table, place[name])) for name in self.targets]
+        ys = [labels_of(_column_of(table, place[name])) for name in self.targets]
         y = ys[0] if self.one_target else np.column_stack(ys)
         weight = None
         if self.weight is not None:
@@ -313,7 +313,7 @@ def _numbers(name, column):
     return array
 
 
-def _labels(column):
+def labels_of(column):
     """Return a column of labels as an array."""
     if hasattr(column, "dictionary_encode") and hasattr(column, "type"):
         # Texts of pyarrow: each of them once.

@@ -308,7 +308,7 @@ def _guess_decimal(path, sep, encoding):
     import io
     from itertools import islice
 
-    from skbounds._read_table import _guess_marks
+    from skbounds._read_table import guess_marks
     from skbounds._record_batches import head_of
 
     text = io.StringIO(head_of(path, encoding), newline="")
@@ -316,7 +316,7 @@ def _guess_decimal(path, sep, encoding):
         rows = list(islice(csv.reader(text, delimiter=sep), 1, 1 + _GLANCE))
     except csv.Error:
         return "."
-    return _guess_marks([cell.strip() for row in rows for cell in row], sep, None)[0]
+    return guess_marks([cell.strip() for row in rows for cell in row], sep, None)[0]
 
 
 def _different(names):
@@ -558,9 +558,9 @@ def _as_texts(column):
 
 def _plain_labels(column):
     """Return labels; whole numbers where floats are."""
-    from skbounds._record_batches import _labels
+    from skbounds._record_batches import labels_of
 
-    y = _labels(column)
+    y = labels_of(column)
     if y.dtype.kind == "U":
         return np.char.strip(y)
     if y.dtype.kind == "f" and (y == np.round(y)).all() and np.abs(y).max() < 2**53:

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy.sparse import issparse
 
-from skbounds._collections import Chunks, draw_rows, set_names
+from skbounds._collections import Chunks, draw_rows, rows_that_count, set_names
 from skbounds._hashes import number_hashes
 from skbounds._magnitude import check_magnitude
 from skbounds.kernel_boost import _solvers
@@ -52,10 +52,8 @@ class Facts:
 
 def _facts_of(X, y, weight, summarise):
     """Return numbers, extremes and moments of a chunk, and what its targets are."""
-    weight = np.ones(X.shape[0]) if weight is None else weight
-    kept = np.flatnonzero(weight)
-    X, w = X[kept], weight[kept]
-    if not len(kept):
+    X, y, w, _ = rows_that_count(X, y, weight)
+    if not len(y):
         return None
     check_magnitude(X, "X")
     total = w.sum()
@@ -67,7 +65,7 @@ def _facts_of(X, y, weight, summarise):
         mean = w @ X / total
         square = w @ (X - mean) ** 2
         low, high = X.min(axis=0), X.max(axis=0)
-    return (len(kept), total, mean, square, low, high), summarise(y[kept], w)
+    return (len(y), total, mean, square, low, high), summarise(y, w)
 
 
 def as_columns(y):
@@ -127,8 +125,12 @@ class Numbers:
     offset: np.ndarray
 
     def __call__(self, y, weight):
-        """Return targets (n, m), and what the rows count."""
-        return as_columns(y) - self.offset, weight
+        """Return the numbers, and what the rows count."""
+        return y, weight
+
+    def targets(self, y):
+        """Return targets (n, m)."""
+        return as_columns(y) - self.offset
 
 
 def fold_numbers(X, start, seed, n_folds, *, by_value):
@@ -161,7 +163,8 @@ class Plan:
     landmarks : {ndarray, sparse matrix} of shape (r, d)
     triangle : ndarray of shape (r, r)
     coder : callable
-        ``coder(y, weight)`` returns targets (n, m) and what rows count.
+        ``coder(y, weight)`` returns numbers or codes of classes, and what rows count;
+        ``coder.targets`` makes targets (n, m) of the former.
     total : float
         Sum of that over all rows.
     n_folds, n_used : int
@@ -182,24 +185,23 @@ class Plan:
     by_value: bool
 
     def of_chunk(self, X, y, weight, start):
-        """Return the rows that count, their targets, shares and folds."""
-        weight = np.ones(X.shape[0]) if weight is None else weight
-        kept = np.flatnonzero(weight)
+        """Return the rows that count, what `coder` makes of them, and their folds."""
         fold = None
         if self.n_used:
             fold = fold_numbers(
                 X, start, self.seed, self.n_folds, by_value=self.by_value
-            )[kept]
-        targets, weight = self.coder(y[kept], weight[kept])
-        return X[kept], targets, weight / self.total, fold
+            )
+        X, y, weight, kept = rows_that_count(X, y, weight)
+        coded, weight = self.coder(y, weight)
+        return X, coded, weight / self.total, None if fold is None else fold[kept]
 
 
 def _sums_of(X, y, weight, place, plan):
     """Return the sums of a chunk, see `FactorSums`."""
-    X, targets, share, fold = plan.of_chunk(X, y, weight, place[1])
+    X, coded, share, fold = plan.of_chunk(X, y, weight, place[1])
     return sum_rows(
         lambda rows: plan.kernel(X[rows], plan.landmarks), plan.triangle,
-        plan.kernel.diagonal(X), share, targets, fold, plan.n_used,
+        plan.kernel.diagonal(X), share, plan.coder.targets(coded), fold, plan.n_used,
     ).arrays()  # fmt: skip
 
 

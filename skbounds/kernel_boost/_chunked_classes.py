@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from skbounds._blocks import row_blocks
 from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
 from skbounds._collections import Chunks, set_names
+from skbounds._labels import check_several
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._chunked import ChunkedFit, find_facts
 from skbounds.kernel_boost._flow import BaseFlow
@@ -24,9 +25,7 @@ from skbounds.kernel_boost._flow_solver import pilot_path
 from skbounds.kernel_boost._fold_paths import eigenvectors
 from skbounds.kernel_boost._kernels import Rows
 from skbounds.kernel_boost._losses import loss_of
-
-# Rows of a block of the kernel matrix.
-_CHUNK = 4096
+from skbounds.kernel_boost._summed import BLOCK
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,14 @@ class Labels:
         return codes_of(y, self.classes)
 
     def __call__(self, y, weight):
-        """Return indicators without their means (n, 1 or K), and what rows count."""
+        """Return the codes, and what rows count."""
         codes = self.codes(y)
+        return codes, weight * self.factors[codes]
+
+    def targets(self, codes):
+        """Return indicators without their means, (n, 1 or K)."""
         targets = np.eye(len(self.classes))[codes] - self.share
-        if len(self.classes) == 2:
-            targets = targets[:, 1:]
-        return targets, weight * self.factors[codes]
+        return targets[:, 1:] if len(self.classes) == 2 else targets
 
 
 @dataclass(frozen=True)
@@ -169,16 +170,12 @@ def _pass_of(X, y, weight, place, plan, loss, dual, offset, which):
     which : ndarray of int of shape (n_paths,)
         Numbers of the paths: 0 is that of all rows, k that without fold k - 1.
     """
-    kept_y = y
-    X, _, share, fold = plan.of_chunk(X, y, weight, place[1])
-    if weight is not None:
-        kept_y = y[np.flatnonzero(weight)]
-    codes = plan.coder.codes(kept_y)
+    X, codes, share, fold = plan.of_chunk(X, y, weight, place[1])
     landmarks = plan.landmarks[: len(dual)]
     n_classes = len(plan.coder.classes)
     parts = []
     # A chunk without rows has nothing to say, in arrays of the same shapes.
-    for rows in list(row_blocks(X.shape[0], _CHUNK)) or [slice(0, 0)]:
+    for rows in list(row_blocks(X.shape[0], BLOCK)) or [slice(0, 0)]:
         if X.shape[0]:
             K = plan.kernel(X[rows], landmarks)
         else:
@@ -424,11 +421,7 @@ class ChunkedClassification(ChunkedFit):
     def _find_classes(self, summaries):
         """Set the classes; return their weights."""
         self.classes_, totals = join_classes(summaries)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "This solver needs samples of at least 2 classes in the data, but the "
-                f"data contains only one class: {self.classes_.tolist()[0]!r}."
-            )
+        check_several(self.classes_, "This solver")
         return totals
 
     def _follow_chunks(self, problem, columns, rows, facts, held_out):

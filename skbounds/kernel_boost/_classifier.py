@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._collections import is_collection, lazy_on_collections
-from skbounds._labels import check_labels, code_labels, validate_labelled
+from skbounds._labels import check_labels, check_several, code_labels, validate_labelled
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._boost import BaseKernelBoost
@@ -388,11 +388,7 @@ class EarlyStoppedKernelBoostClassifier(
         X, y, weight, kept = self._keep(X, y, sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(
-                "This solver needs samples of at least 2 classes in the data, but the "
-                f"data contains only one class: {self.classes_.tolist()[0]!r}."
-            )
+        check_several(self.classes_, "This solver")
         self._factors_ = class_factors(self.class_weight, self.classes_, codes, weight)
         loss = loss_of(self.loss, n_classes, plain=self.step_size is not None)
         self._warn_of_copies(X, codes[:, None], weight)

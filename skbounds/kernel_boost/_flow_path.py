@@ -107,8 +107,32 @@ class ClassLaw:
         return scale / curvature
 
 
+class RowsInMemory:
+    """Mixin: what a loss says of rows with targets and weights."""
+
+    @property
+    def share_of_rows(self):
+        return self.weight / self.weight.sum()
+
+    @cached_property
+    def offset(self):
+        return self.start(self.weight)
+
+    @property
+    def n_samples(self):
+        return self.weight.sum()
+
+    def mean(self, values):
+        """Return the mean loss at function values."""
+        return self.loss.mean(self.targets, values, self.share_of_rows)
+
+    def deviance(self, values):
+        """Return the mean of what predictions are judged by."""
+        return self.loss.deviance(self.targets, values, self.share_of_rows)
+
+
 @dataclass(frozen=True)
-class ClassProblem(ClassLaw):
+class ClassProblem(RowsInMemory, ClassLaw):
     """Rows and classes to fit.
 
     Attributes
@@ -129,10 +153,6 @@ class ClassProblem(ClassLaw):
     loss: type
     with_offset: bool
     folds: object = None
-
-    @property
-    def share_of_rows(self):
-        return self.weight / self.weight.sum()
 
     @property
     def n_units(self):
@@ -156,22 +176,6 @@ class ClassProblem(ClassLaw):
         """Return the best constant for weights, of shares that are not too small."""
         return self.constant_of(self._shares(weight), weight.sum())
 
-    @cached_property
-    def offset(self):
-        return self.start(self.weight)
-
-    @property
-    def n_samples(self):
-        return self.weight.sum()
-
-    def mean(self, values):
-        """Return the mean loss at function values."""
-        return self.loss.mean(self.targets, values, self.share_of_rows)
-
-    def deviance(self, values):
-        """Return the mean of what predictions are judged by."""
-        return self.loss.deviance(self.targets, values, self.share_of_rows)
-
     def response(self):
         """Return indicators of the classes minus their shares, (n, 1) or (n, K)."""
         if self.targets.ndim == 2:
@@ -180,7 +184,7 @@ class ClassProblem(ClassLaw):
 
 
 @dataclass(frozen=True)
-class LossProblem:
+class LossProblem(RowsInMemory):
     """Rows and numbers to fit, with a loss that is not squared.
 
     Attributes
@@ -206,32 +210,12 @@ class LossProblem:
 
     n_free = 1
 
-    @property
-    def share_of_rows(self):
-        return self.weight / self.weight.sum()
-
     def start(self, weight):
         """Return the best constant for weights."""
         if not self.with_offset:
             return 0.0
         kept = weight > 0.0
         return self.loss.start(self.targets[kept], weight[kept])
-
-    @cached_property
-    def offset(self):
-        return self.start(self.weight)
-
-    @property
-    def n_samples(self):
-        return self.weight.sum()
-
-    def mean(self, values):
-        """Return the mean loss at function values."""
-        return self.loss.mean(self.targets, values, self.share_of_rows)
-
-    def deviance(self, values):
-        """Return the mean of what predictions are judged by."""
-        return self.loss.deviance(self.targets, values, self.share_of_rows)
 
     def penalty(self, doubt):
         """Return that nothing is added to the mean loss on rows left out."""

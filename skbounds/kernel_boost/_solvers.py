@@ -10,12 +10,10 @@ from scipy import linalg
 from skbounds._base import warn_user
 from skbounds._blocks import row_blocks
 from skbounds.kernel_boost._factor import INDEFINITE, KernelFactor
-from skbounds.kernel_boost._summed import SummedColumns, factor_rows, sum_rows
+from skbounds.kernel_boost._summed import BLOCK, SummedColumns, factor_rows, sum_rows
 
 # Eigenvalues below this share of the largest, times their number, are rounding.
 _ROUNDING = 1e-15
-# Rows of a chunk of the factor.
-_CHUNK = 4096
 # Rows per column of the factor that the pivots of a streamed one are chosen from.
 _ROWS_PER_PIVOT, _FEWEST_ROWS = 10, 4000
 
@@ -198,7 +196,7 @@ class Columns:
         F = self.factor.factor
         gram = np.zeros((F.shape[1], F.shape[1]))
         gram[:done, :done] = self.gram
-        for rows in row_blocks(len(F), _CHUNK):
+        for rows in row_blocks(len(F), BLOCK):
             part = F[rows]
             if self.equal:
                 scaled = part[:, done:]

@@ -15,8 +15,8 @@ from scipy.linalg.blas import dsyrk
 
 from skbounds._blocks import row_blocks
 
-# Rows of a block of the factor.
-_CHUNK = 4096
+# Rows of a block of the factor, or of the kernel matrix.
+BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def sum_rows(kernel_rows, triangle, diagonal, share, targets, fold, n_folds):
     fold_grams = np.zeros((n_folds, r, r))
     fold_sides = np.zeros((n_folds, r, m + 1))
     fold_totals = np.zeros((n_folds, 1 + 2 * m))
-    for rows in row_blocks(len(share), _CHUNK):
+    for rows in row_blocks(len(share), BLOCK):
         F = factor_rows(kernel_rows(rows), triangle)
         root = np.sqrt(share[rows])[:, None]
         scaled = F * root

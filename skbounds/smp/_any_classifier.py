@@ -9,7 +9,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
-from skbounds._labels import check_labels
+from skbounds._labels import check_labels, check_several
 from skbounds._seeds import seeded
 from skbounds._sklearn_compat import (
     HasMethods,
@@ -189,11 +189,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         require_targets(self, y)
         X, y, weight = weighted_rows(self, X, check_labels(y, warn=True), sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the "
-                f"data, but the data contains only one class: {self.classes_[0]!r}."
-            )
+        check_several(self.classes_, type(self).__name__)
         rows = TrainingRows(
             seeded(self._estimator(), int(self.random_state)),
             X,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._collections import lazy_on_collections
-from skbounds._labels import validate_labelled
+from skbounds._labels import check_several, validate_labelled
 from skbounds._magnitude import LARGEST, check_magnitude
 from skbounds._sklearn_compat import check_sample_weight
 from skbounds._weights import class_factors
@@ -53,11 +53,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         if sparse.issparse(X):
             X = sparse.csr_array(X)
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the "
-                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
-            )
+        check_several(classes, type(self).__name__)
         if self.class_weight is not None:
             factors = class_factors(self.class_weight, classes, codes, weight)
             weight = weight * factors[codes]

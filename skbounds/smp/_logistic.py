@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._collections import Chunks, is_collection, set_names
+from skbounds._labels import check_several
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
@@ -421,11 +422,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
 
         data = read_chunks(chunks, make, self.class_weight)
         classes, design = data.rows.classes, data.rows.design
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the "
-                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
-            )
+        check_several(classes, type(self).__name__)
         penalized, radius2 = design.penalized(), data.radius2
         if self.fit_intercept and self.penalize_intercept:
             radius2 += self.intercept_scaling**2

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 from skbounds._base import warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
-from skbounds._collections import Chunks
+from skbounds._collections import Chunks, rows_that_count
 from skbounds._magnitude import check_magnitude
 from skbounds._weights import class_factors
 from skbounds.smp._base_fit import (
@@ -77,14 +77,13 @@ class Rows:
 
     def blocks(self, X, y, weight):
         """Yield coordinates, codes and weights of rows that count."""
-        weight = np.ones(X.shape[0]) if weight is None else weight
-        kept = np.flatnonzero(weight)
-        codes = codes_of(y[kept], self.classes) if len(kept) else np.zeros(0, int)
-        weight = weight[kept] * self.factors[codes]
+        X, y, weight, _ = rows_that_count(X, y, weight)
+        codes = codes_of(y, self.classes) if len(y) else np.zeros(0, int)
+        weight = weight * self.factors[codes]
         width = 4 * (X.shape[1] + self.design.n_coordinates + self.n_classes)
         width += self.extra
-        for rows in row_blocks(len(kept), memory_limit() // width):
-            Z = self.design.transform(X[kept[rows]])
+        for rows in row_blocks(len(y), memory_limit() // width):
+            Z = self.design.transform(X[rows])
             if sparse.issparse(Z):
                 Z = sparse.csr_array(Z)
             yield Z, codes[rows], weight[rows]
@@ -192,17 +191,15 @@ def read_chunks(chunks, make_design, class_weight) -> ChunkedData:
 
 
 def _facts_of(X, y, weight):
-    weight = np.ones(X.shape[0]) if weight is None else weight
-    kept = np.flatnonzero(weight)
-    X, weight = X[kept], weight[kept]
-    if not len(kept):
+    X, y, weight, _ = rows_that_count(X, y, weight)
+    if not len(y):
         return None
     check_magnitude(X, "X")
     values = X.data if sparse.issparse(X) else X
     ends = (-weight.min(), np.abs(values).max(initial=0.0))
     radius2 = row_norms(X, squared=True).max()
     sums = (weight.sum(), np.asarray(X.T @ weight).ravel(), sparse.issparse(X))
-    return weights_of_labels(y[kept], weight), sums, (*ends, radius2)
+    return weights_of_labels(y, weight), sums, (*ends, radius2)
 
 
 def _second_moments(Z, codes, weight, n_classes):

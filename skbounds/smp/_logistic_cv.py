@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._chunked_labels import codes_of
 from skbounds._collections import Chunks, draw_rows, is_collection, set_names
+from skbounds._labels import check_several
 from skbounds._sklearn_compat import (
     Integral,
     Interval,
@@ -444,11 +445,7 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         data = read_chunks(chunks, make, self.class_weight)
         Cs, scale = grid
         classes, design = data.rows.classes, data.rows.design
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the "
-                f"data, but the data contains only one class: {classes.tolist()[0]!r}."
-            )
+        check_several(classes, type(self).__name__)
         if virtual_weights is None:
             virtual_weights = default_virtual_weights(len(classes))
         penalized, fits, theta = design.penalized(), [None] * len(Cs), None

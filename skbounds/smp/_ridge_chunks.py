@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
 
 from skbounds._blocks import memory_limit, row_blocks
-from skbounds._collections import Chunks, add_tuples
+from skbounds._collections import Chunks, add_tuples, rows_that_count
 from skbounds._magnitude import check_magnitude
 from skbounds.smp._design import Design
 from skbounds.smp._ridge_loo import SpectralLaw, floor_of
@@ -83,11 +83,8 @@ class ChunkedSample:
 
 def _kept(X, y, weight):
     """Return rows of positive weight, targets (n, m) and weights."""
-    y = y[:, None] if y.ndim == 1 else y
-    if weight is None:
-        return X, y, np.ones(X.shape[0])
-    kept = np.flatnonzero(weight)
-    return X[kept], y[kept], weight[kept]
+    X, y, weight, _ = rows_that_count(X, y, weight)
+    return X, y[:, None] if y.ndim == 1 else y, weight
 
 
 def _block_sums(X, y, weight, coordinates, function, law, arguments):

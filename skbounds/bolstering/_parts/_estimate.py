@@ -250,6 +250,7 @@ def _try_in_turn(rows, options, schemes, attempt):
             # Of the workers, and not of the estimator on few rows.
             raise
         except Exception as error:
+            # Of dask, which need not be installed.
             if type(error).__name__ == "KilledWorker":
                 raise
             first = first or error
