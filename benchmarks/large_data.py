@@ -305,7 +305,7 @@ def plot(results, path):
             }  # fmt: skip
             k += ours
             ax.plot(sizes, seconds, label=name.lstrip("*"), markersize=4, **style)
-        ax.set(xscale="log", yscale="log", title=topic)
+        ax.set(xscale="log", yscale="log", ylim=(2e-3, 2e4), title=topic)
         ax.legend(fontsize=7, loc="upper left")
         ax.grid(alpha=0.3)
     for ax in axes[-1]:
