@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask_tools import chunked
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
@@ -54,7 +55,7 @@ def few_rows(monkeypatch):
 
 
 def ch(values, size=130):
-    return da.from_array(values, chunks=(size, *values.shape[1:]))
+    return chunked(values, size)
 
 
 def new(name):

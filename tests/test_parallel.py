@@ -12,6 +12,7 @@ from concurrent.futures import BrokenExecutor
 
 import numpy as np
 import pytest
+from dask_tools import two_processes
 from joblib import parallel_config
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -153,14 +154,7 @@ def serial():
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed", reason="extra scale not installed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster) as found,
-    ):  # fmt: skip
+    with two_processes() as found:
         yield found
 
 

@@ -7,11 +7,12 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask_tools import chunked, two_processes
 from scipy import linalg
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import NotFittedError
 
-from kernel_boost.toy_chunks import FixedFactor, chunked
+from kernel_boost.toy_chunks import FixedFactor
 from skbounds import EarlyStoppedKernelBoost, KernelRidgeSMP
 from skbounds.kernel_boost import _boost, _chunked
 from skbounds.kernel_boost._folds import n_folds_used
@@ -364,15 +365,8 @@ def test_other_estimators_say_that_they_compute():
 
 
 def test_a_worker_that_is_killed_changes_nothing():
-    distributed = pytest.importorskip("distributed")
     expected = boost().fit(chunked(X, 300), chunked(Y, 300))
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
+    with two_processes() as client:
         slow = chunked(X, 300).map_blocks(_slowly, meta=np.empty((0, 0)))
         victim = next(iter(client.run(os.getpid).values()))
         timer = threading.Timer(0.6, os.kill, (victim, signal.SIGKILL))

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from dask_tools import chunked
 from sklearn.datasets import make_moons
 from sklearn.metrics import log_loss
 
-from kernel_boost.toy_chunks import FixedFactor, chunked
+from kernel_boost.toy_chunks import FixedFactor
 from skbounds import EarlyStoppedKernelBoostClassifier
 from skbounds.kernel_boost import _boost, _chunked
 from skbounds.kernel_boost._folds import Folds, n_folds_used

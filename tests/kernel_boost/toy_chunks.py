@@ -1,13 +1,6 @@
-"""Collections of dask, and factors with the landmarks of another fit."""
+"""Factors with the landmarks of another fit."""
 
 from scipy import linalg
-
-
-def chunked(values, size=1700):
-    """Return an array as a collection in chunks of so many rows."""
-    import dask.array as da
-
-    return da.from_array(values, chunks=(size, *values.shape[1:]))
 
 
 class FixedFactor:

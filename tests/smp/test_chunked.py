@@ -1,5 +1,6 @@
 """Sample minmax predictors of dask collections: what they are in memory."""
 
+import dask_tools
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -27,7 +28,7 @@ TEST = X[:20] + 0.1
 
 
 def chunked(values, size=130):
-    return da.from_array(values, chunks=(size, *values.shape[1:]))
+    return dask_tools.chunked(values, size)
 
 
 def numbers_of(model):
