@@ -106,8 +106,8 @@ def _is_arrow(item):
 def _items(batches, batch_size) -> Iterator:
     """Yield tuples or tables."""
     if isinstance(batches, (str, PathLike)):
-        batches = open_dataset(batches)
-    if hasattr(batches, "iter_batches"):
+        yield from _read_path(batches, batch_size)
+    elif hasattr(batches, "iter_batches"):
         yield from batches.iter_batches(batch_size=batch_size)
     elif _is_arrow(batches) and hasattr(batches, "to_batches"):
         yield from batches.to_batches(max_chunksize=batch_size)
@@ -166,28 +166,44 @@ def head_of(path, encoding="utf8") -> str:
         return file.read(_HEAD).decode(encoding, errors="replace")
 
 
-def open_dataset(path):
-    """Return the dataset of pyarrow behind a path: a file, or a folder of files."""
+def _read_path(path, batch_size):
+    """Yield the record batches of a file, or of the files of a folder."""
     pyarrow = import_pyarrow("a path to a table")
     if not Path(path).exists():
         raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
     kind = kind_of_file(path)
-    if kind == "csv":
-        options = pyarrow.csv.ParseOptions(
-            delimiter=guess_separator(files_of(path)[0]), newlines_in_values=True
-        )
-        kind = pyarrow.dataset.CsvFileFormat(parse_options=options)
-    return pyarrow.dataset.dataset(str(path), format=kind)
+    if kind != "csv":
+        yield from scan(pyarrow.dataset.dataset(str(path), format=kind), batch_size)
+        return
+    types, separator = None, guess_separator(files_of(path)[0])
+    parsing = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    for file in files_of(path):
+        # All files hold what the first one does.
+        convert = pyarrow.csv.ConvertOptions(column_types=types)
+        options = {"parse_options": parsing, "convert_options": convert}
+        with pyarrow.csv.open_csv(file, **options) as reader:
+            types = types or {field.name: field.type for field in reader.schema}
+            for batch in reader:
+                for start in range(0, batch.num_rows, batch_size):
+                    yield batch.slice(start, batch_size)
 
 
 def scan(dataset, batch_size) -> Iterator:
     """Yield the record batches of a dataset of pyarrow, in the memory of a few."""
     options = {"batch_size": batch_size}
     if hasattr(dataset, "get_fragments"):
-        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+        from pyarrow.dataset import (
+            CsvFileFormat,
+            ParquetFileFormat,
+            ParquetFragmentScanOptions,
+        )
 
         options |= {"batch_readahead": 1, "fragment_readahead": 1}
-        if isinstance(getattr(dataset, "format", None), ParquetFileFormat):
+        kind = getattr(dataset, "format", None)
+        # Threads of a file's reader go on while the batches wait to be taken, whatever
+        # is said of reading ahead; only that of CSV files does so without them.
+        options["use_threads"] = isinstance(kind, CsvFileFormat)
+        if isinstance(kind, ParquetFileFormat):
             # Buffers that are read ahead stay until the file ends.
             parquet = ParquetFragmentScanOptions(pre_buffer=False)
             options["fragment_scan_options"] = parquet

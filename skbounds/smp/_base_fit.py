@@ -322,6 +322,25 @@ def fit_base(Z, codes, weight, penalty, n_classes, **options) -> BaseFit:
     return last
 
 
+def warn_of_side(side):
+    """Warn of a Hessian with so many rows that it takes gigabytes."""
+    if side > _LARGE_SIDE:
+        warn_user(
+            f"The Hessian has {side} rows (coefficients times classes less one): "
+            f"{3 * 8e-9 * side**2:.0f} GB and minutes per Newton step. Reduce the "
+            "number of features first."
+        )
+
+
+def warn_of_max_iter(max_iter):
+    """Warn that Newton's method has not converged."""
+    warn_user(
+        f"Newton's method did not converge in max_iter={max_iter} iterations; "
+        "increase max_iter or scale the features.",
+        ConvergenceWarning,
+    )
+
+
 def _fit(
     Z,
     codes: np.ndarray,
@@ -350,13 +369,7 @@ def _fit(
     max_iter : int, default=100
         Largest number of Newton steps; a ``ConvergenceWarning`` when it is reached.
     """
-    side = (max(n_classes, 2) - 1) * Z.shape[1]
-    if side > _LARGE_SIDE:
-        warn_user(
-            f"The Hessian has {side} rows (coefficients times classes less one): "
-            f"{3 * 8e-9 * side**2:.0f} GB and minutes per Newton step. Reduce the "
-            "number of features first."
-        )
+    warn_of_side((max(n_classes, 2) - 1) * Z.shape[1])
     onehot = label_targets(n_classes)[codes].T
     Q = contrasts(n_classes)
     k, p = Q.shape[1], Z.shape[1]
@@ -409,11 +422,7 @@ def _fit(
         converged = bool(is_last_step(size, previous, np.abs(raw).max()))
         previous = size
     if not converged:
-        warn_user(
-            f"Newton's method did not converge in max_iter={max_iter} iterations; "
-            "increase max_iter or scale the features.",
-            ConvergenceWarning,
-        )
+        warn_of_max_iter(max_iter)
     proba = raw_to_proba(raw_predictions(theta, Z, n_classes))
     if lazy:
         inv_factor = factor(proba)

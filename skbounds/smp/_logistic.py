@@ -328,8 +328,8 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         ----------
         X : {array-like, sparse matrix, dask array or dataframe} of shape \
                 (n_samples, n_features)
-            Training rows. Of a collection of dask sums over its chunks are taken, two
-            passes for each Newton step, and the result is that of rows in memory: for
+            Training rows. Of a collection of dask sums over its chunks are taken, a
+            pass for each Newton step, and the result is that of rows in memory: for
             ``method="one-step"``, and C a number or "theory".
 
             .. versionchanged:: 0.2

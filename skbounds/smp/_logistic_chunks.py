@@ -1,4 +1,4 @@
-"""Logistic regression on rows in chunks: Newton steps of a pass or two each."""
+"""Logistic regression on rows in chunks: Newton steps of a pass each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 
-from skbounds._base import warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._chunked_labels import codes_of, join_classes, weights_of_labels
 from skbounds._collections import Chunks, rows_that_count
@@ -29,6 +27,8 @@ from skbounds.smp._base_fit import (
     residuals,
     safe_step,
     smallest_penalties,
+    warn_of_max_iter,
+    warn_of_side,
 )
 from skbounds.smp._calibration import WORST, null_row_losses, shifted_row_losses
 from skbounds.smp._design import Design
@@ -214,20 +214,23 @@ def _second_moments(Z, codes, weight, n_classes):
 # ----------------------------------------------------------------------------- Newton
 
 
-def _evaluate(Z, codes, weight, n_classes, theta):
-    """Return the loss, its gradient and Hessian, and the largest raw prediction."""
+def _evaluate(Z, codes, weight, n_classes, theta, direction):
+    """Return the loss, its gradient and Hessian, and two largest numbers.
+
+    The latter are of raw predictions, and of what a direction changes them by.
+    """
     k, p = theta.shape
     if not Z.shape[0]:
-        return (
-            np.array(0.0), np.zeros((k, p)), np.zeros((k * p, k * p)), np.array(0.0)
-        )  # fmt: skip
+        return np.array(0.0), np.zeros((k, p)), np.zeros((k * p, k * p)), np.zeros(2)
     raw = raw_predictions(theta, Z, n_classes)
     onehot = label_targets(n_classes)[codes].T
     proba = raw_to_proba(raw)
     residual = contrasts(n_classes).T @ (residuals(raw, proba, onehot) * weight)
     loss = np.array(weight @ log_loss_per_sample(raw, onehot))
     gradient = np.asarray((Z.T @ residual.T).T)
-    return loss, gradient, reduced_hessian(Z, proba, weight), np.abs(raw).max()
+    change = raw_predictions(direction, Z, n_classes)
+    ends = np.array([np.abs(raw).max(), np.abs(change).max()])
+    return loss, gradient, reduced_hessian(Z, proba, weight), ends
 
 
 def _loss(Z, codes, weight, n_classes, theta):
@@ -236,12 +239,6 @@ def _loss(Z, codes, weight, n_classes, theta):
     raw = raw_predictions(theta, Z, n_classes)
     onehot = label_targets(n_classes)[codes].T
     return np.array(weight @ log_loss_per_sample(raw, onehot)), np.array(0.0)
-
-
-def _change(Z, codes, weight, n_classes, direction):
-    """Return the largest change of a raw prediction."""
-    raw = raw_predictions(direction, Z, n_classes)
-    return (np.abs(raw).max(initial=0.0),)
 
 
 def fit_chunks(data, penalty, theta=None, *, max_iter=100):
@@ -261,43 +258,45 @@ def fit_chunks(data, penalty, theta=None, *, max_iter=100):
         penalty > 0.0, np.maximum(penalty, smallest_penalties(squares)), 0.0
     )
     theta = np.zeros((k, p)) if theta is None else theta.copy()
+    warn_of_side(k * p)
     full = np.tile(penalty, k)
 
-    def at(theta):
-        loss, gradient, hessian, largest = data.sums(_evaluate, theta)
-        hessian.flat[:: k * p + 1] += full
-        value = float(loss) + 0.5 * np.sum(penalty * theta**2)
-        return value, gradient + penalty * theta, factorize(hessian), float(largest)
+    def objective(loss, theta):
+        return float(loss) + 0.5 * np.sum(penalty * theta**2)
 
-    value, gradient, inv_factor, largest = at(theta)
+    def at(theta, direction):
+        loss, gradient, hessian, ends = data.sums(_evaluate, theta, direction)
+        hessian.flat[:: k * p + 1] += full
+        return objective(loss, theta), gradient + penalty * theta, hessian, ends
+
+    value, gradient, hessian, (largest, _) = at(theta, np.zeros((k, p)))
+    inv_factor = factorize(hessian)
     n_iter, converged, previous = 0, False, np.inf
     while not converged and n_iter < max_iter:
         n_iter += 1
         direction = -(inv_factor.T @ (inv_factor @ gradient.ravel())).reshape(k, p)
-        (size,) = data.sums(_change, direction)
+        # The whole step is nearly always the one to be taken: a pass tells whether, and
+        # what is to be known there.
+        moved = theta + direction
+        found = at(moved, direction)
+        size = found[3][1]
         step, safe = 1.0, float(safe_step(size, several=n_classes > 2))
         if safe < 1.0:
-            descent = np.sum(gradient * direction)
-
-            def objective(step, direction=direction, theta=theta):
-                moved = theta + step * direction
-                loss, _ = data.sums(_loss, moved)
-                return float(loss) + 0.5 * np.sum(penalty * moved**2)
-
-            while step > safe and not (
-                objective(step) <= value + 1e-4 * step * descent
-            ):
+            descent, there = np.sum(gradient * direction), found[0]
+            while step > safe and not there <= value + 1e-4 * step * descent:
                 step = max(step / 4.0, safe)
-        theta = theta + step * direction
-        value, gradient, inv_factor, largest = at(theta)
+                moved = theta + step * direction
+                if step > safe:
+                    there = objective(data.sums(_loss, moved)[0], moved)
+            if step < 1.0:
+                found = at(moved, direction)
+        theta = moved
+        value, gradient, hessian, (largest, _) = found
+        inv_factor = factorize(hessian)
         converged = bool(is_last_step(size, previous, largest))
         previous = size
     if not converged:
-        warn_user(
-            f"Newton's method did not converge in max_iter={max_iter} iterations; "
-            "increase max_iter or scale the features.",
-            ConvergenceWarning,
-        )
+        warn_of_max_iter(max_iter)
     base = BaseFit(n_classes, penalty, theta, inv_factor, n_iter)
     return base, (gradient, largest)
 

@@ -14,6 +14,10 @@ from skbounds import (
     SMPLogisticRegression,
     SMPLogisticRegressionCV,
 )
+from skbounds._collections import Chunks
+from skbounds.smp._base_fit import fit_base
+from skbounds.smp._design import Design
+from skbounds.smp._logistic_chunks import ChunkedData, fit_chunks, read_chunks
 
 da = pytest.importorskip("dask.array", reason="extra scale not installed")
 dd = pytest.importorskip("dask.dataframe", reason="extra scale not installed")
@@ -391,3 +395,41 @@ def test_pool_refuses(params, y, words):
     with pytest.raises(ValueError, match=words):
         model.fit(chunked(SCALED), chunked(y))
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("far", [0.0, 30.0])
+def test_a_newton_step_is_a_pass(n_classes, far, monkeypatch):
+    """And more from a start that whole steps go too far from."""
+    rows = (X - X.mean(axis=0)) / X.std(axis=0)
+    cuts = [0.0, 2.0][: n_classes - 1]
+    codes = np.digitize(rows @ [1.0, 2.0, 0.0, 1.0, 0.0] + RNG.normal(size=N), cuts)
+    penalty, names, sums = np.full(D, 0.1), [], ChunkedData.sums
+
+    def counted(self, function, *shared):
+        names.append(function.__name__)
+        return sums(self, function, *shared)
+
+    make = lambda mean, classes, factors: Design(D)
+    data = read_chunks(
+        Chunks(chunked(rows), chunked(codes), target="labels"), make, None
+    )
+    start = np.full((n_classes - 1, D), -far)
+    monkeypatch.setattr(ChunkedData, "sums", counted)
+    there, _ = fit_chunks(data, penalty, start)
+    here = fit_base(rows, codes, np.ones(N), penalty, n_classes, theta=start)
+    np.testing.assert_allclose(there.theta, here.theta, rtol=1e-9)
+    assert there.n_iter == here.n_iter
+    steps = names.count("_evaluate") - 1
+    if far:
+        assert there.n_iter < steps <= 2 * there.n_iter
+        assert "_loss" in names
+    else:
+        assert names == ["_evaluate"] * (1 + there.n_iter)
+
+
+def test_a_large_hessian_is_told(monkeypatch):
+    monkeypatch.setattr("skbounds.smp._base_fit._LARGE_SIDE", 4)
+    model = SMPLogisticRegression(method="one-step")
+    with pytest.warns(UserWarning, match="The Hessian has 6 rows"):
+        model.fit(chunked(X), chunked((Y > np.median(Y)).astype(int)))
