@@ -172,8 +172,15 @@ def _read_path(path, batch_size):
     if not Path(path).exists():
         raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
     kind = kind_of_file(path)
-    if kind != "csv":
+    if kind == "parquet":
         yield from scan(pyarrow.dataset.dataset(str(path), format=kind), batch_size)
+        return
+    if kind == "feather":
+        for file in files_of(path):
+            with pyarrow.OSFile(str(file)) as source:
+                reader = pyarrow.ipc.open_file(source)
+                for k in range(reader.num_record_batches):
+                    yield from _cut(reader.get_batch(k), batch_size)
         return
     types, separator = None, guess_separator(files_of(path)[0])
     parsing = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
@@ -184,8 +191,12 @@ def _read_path(path, batch_size):
         with pyarrow.csv.open_csv(file, **options) as reader:
             types = types or {field.name: field.type for field in reader.schema}
             for batch in reader:
-                for start in range(0, batch.num_rows, batch_size):
-                    yield batch.slice(start, batch_size)
+                yield from _cut(batch, batch_size)
+
+
+def _cut(batch, size):
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size)
 
 
 def scan(dataset, batch_size) -> Iterator:
@@ -200,8 +211,8 @@ def scan(dataset, batch_size) -> Iterator:
 
         options |= {"batch_readahead": 1, "fragment_readahead": 1}
         kind = getattr(dataset, "format", None)
-        # Threads of a file's reader go on while the batches wait to be taken, whatever
-        # is said of reading ahead; only that of CSV files does so without them.
+        # Threads of a reader go on while the batches wait to be taken, whatever is said
+        # of reading ahead; of CSV files the reader does so without them.
         options["use_threads"] = isinstance(kind, CsvFileFormat)
         if isinstance(kind, ParquetFileFormat):
             # Buffers that are read ahead stay until the file ends.
@@ -216,6 +227,7 @@ def import_pyarrow(what):
         import pyarrow
         import pyarrow.csv
         import pyarrow.dataset
+        import pyarrow.ipc
     except ImportError:
         raise ImportError(
             f"{what} needs pyarrow, which the extra 'scale' installs: "

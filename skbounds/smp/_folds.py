@@ -51,15 +51,21 @@ def spectral_scale(X, weight, *, centred: bool) -> float:
     largest = np.sqrt(row_norms(part, squared=True).max(initial=0.0))
     if largest == 0.0:
         return 1.0
-    gram = safe_sparse_dot(part / largest, (part / largest).T, dense_output=True)
+    part = part / largest
+    before = centred and not sparse.issparse(part)
+    if before:
+        part = part - share @ part
+    gram = safe_sparse_dot(part, part.T, dense_output=True)
     if sparse.issparse(gram):
         gram = gram.toarray()
-    if centred:
+    if centred and not before:
         mean = gram @ share
         gram = gram - mean[:, None] - mean + share @ mean
     trace = share @ gram.diagonal()
     squares = share @ gram**2 @ share
-    if not trace > 0.0:
+    # What rounding leaves of rows that are all the same.
+    rounding = 8.0 * np.finfo(float).eps
+    if not trace > (rounding**2 if before or not centred else rounding):
         return 1.0
     return float(largest * np.sqrt(squares / trace))
 

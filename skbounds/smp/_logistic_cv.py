@@ -342,10 +342,10 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
         ----------
         X : {array-like, sparse matrix, dask array or dataframe} of shape \
                 (n_samples, n_features)
-            Training rows. Of a collection of dask sums over its chunks are taken, 40 to
-            60 passes for all penalties and the shifts of the log-odds, and the result is
-            that of rows in memory with ``method="one-step"``. Beyond 20 000 rows the unit
-            of ``Cs="auto"`` is that of some of them.
+            Training rows. Of a collection of dask sums over its chunks are taken, in 40
+            to 60 passes, and the result is that of rows in memory with
+            ``method="one-step"``. Beyond 20 000 rows the unit of ``Cs="auto"`` is that
+            of some of them.
 
             .. versionchanged:: 0.2
                Collections of dask are not made into arrays.

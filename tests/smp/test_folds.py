@@ -59,8 +59,18 @@ def test_the_spectral_scale_is_its_definition():
     expected = np.sqrt(np.trace(S @ S) / np.trace(S))
     found = _folds.spectral_scale(X, weight, centred=False)
     assert found == pytest.approx(expected, rel=1e-10)
-    assert _folds.spectral_scale(np.zeros((5, 3)), np.ones(5), centred=True) == 1.0
-    assert _folds.spectral_scale(np.ones((5, 3)), np.ones(5), centred=True) == 1.0
+    constant = rng.normal(size=30)
+    for rows in (np.zeros((5, 3)), np.ones((5, 3)), np.tile(constant, (7, 1))):
+        for form in (rows, sparse.csr_array(rows)):
+            weight = np.arange(1.0, len(rows) + 1.0)
+            assert _folds.spectral_scale(form, weight, centred=True) == 1.0
+            far = _folds.spectral_scale(form * 1e9, weight, centred=True)
+            assert far == 1.0
+    # A small deviation far from the origin is one.
+    rows = 1e6 + rng.normal(size=(9, 2))
+    found = _folds.spectral_scale(rows, np.ones(9), centred=True)
+    S = np.cov(rows.T, bias=True)
+    assert found == pytest.approx(np.sqrt(np.trace(S @ S) / np.trace(S)), rel=1e-6)
 
 
 def test_folds_hold_as_many_of_each_class():
