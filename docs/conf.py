@@ -13,6 +13,8 @@ import skbounds
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+import gallery_order
+
 matplotlib.use("Agg")
 # sphinx-gallery runs the examples in this process.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -55,6 +57,8 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
     "gallery_dirs": ["auto_examples"],
+    "subsection_order": [f"examples/{topic}" for topic in gallery_order.TOPICS],
+    "within_subsection_order": "gallery_order.ReadingOrder",
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
     "show_memory": False,
