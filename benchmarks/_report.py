@@ -1,17 +1,30 @@
-"""What all benchmark scripts share: options, timing, and the table in README.md."""
+"""What all benchmark scripts share: options, timing, tables, and where they stand."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import platform
 import statistics
 import sys
 import time
+from itertools import takewhile
 from pathlib import Path
 
-README = Path(__file__).with_name("README.md")
+HERE = Path(__file__).parent
+# What the names of a topic's sections begin with, and its page's title.
+TOPICS = {
+    "smp": "Probabilities and predictive distributions",
+    "bolstering": "Error estimates",
+    "pac_bayes": "Certificates",
+    "fenchel_young": "Online learning",
+    "kernel_boost": "Kernel boosting",
+    "hmm": "Hidden Markov models",
+    "sequential": "Sequential tests",
+    "large_data": "Large data",
+}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -26,7 +39,7 @@ def parse_options(description, *, plot=False):
     """Return the command line's options; scripts with a picture have one more."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
-        "--quick", action="store_true", help="under a minute; does not touch README.md"
+        "--quick", action="store_true", help="under a minute; keeps nothing"
     )
     if plot:
         parser.add_argument("--plot", type=Path, help="file of the picture")
@@ -110,18 +123,67 @@ def environment():
     )
 
 
+def parse_section(name, text):
+    """Return what a section states, for programs: its tables, and its lists.
+
+    Each table is {"title": the heading above it, "header": [...], "rows": [[...]]}, of
+    texts; a list's item is a text.
+    """
+    lines = text.splitlines()
+    tables, statements, title = [], [], ""
+    for number, line in enumerate(lines):
+        if line.startswith("#"):
+            title = line.lstrip("# ")
+        elif line.lstrip().startswith("- "):
+            statements.append(line.strip()[2:])
+        elif line.startswith("|---"):
+            rows = takewhile(lambda line: line.startswith("|"), lines[number + 1 :])
+            cells = [_cells(row) for row in [lines[number - 1], *rows]]
+            tables.append({"title": title, "header": cells[0], "rows": cells[1:]})
+    head = next(line.lstrip("# ") for line in lines if line.startswith("#"))
+    return {"section": name, "title": head, "tables": tables, "statements": statements}
+
+
+def _cells(line):
+    return [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+
+
+def page_of(name):
+    """Return the page that a section stands in."""
+    for topic, title in TOPICS.items():
+        if name.startswith((topic, topic.replace("_", "-"))):
+            return HERE / f"{topic}.md", title
+    return HERE / "package.md", "The package as a whole"
+
+
 def publish(name, text, *, quick):
-    """Print a section and, unless quick, write it into README.md between markers."""
+    """Print a section and, unless quick, keep it.
+
+    In the topic's page between markers, and in ``results/<name>.json`` for programs;
+    README.md's summary is made from the latter.
+    """
     section = f"{text.strip()}\n\n{environment()}\n"
     print(section)
     if quick:
         return
+    keep(name, section, environment())
+    import summary
+
+    summary.write()
+
+
+def keep(name, section, measured_with):
+    """Write a section into its page and its results."""
+    record = parse_section(name, section) | {"measured_with": measured_with}
+    path = HERE / "results" / f"{name.replace('-', '_')}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    page, title = page_of(name)
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     block = f"{begin}\n{section}{end}"
-    content = README.read_text() if README.exists() else "# Benchmarks\n"
+    content = page.read_text() if page.exists() else f"# {title}\n"
     if begin in content:
         head, rest = content.split(begin, 1)
         content = head + block + rest.split(end, 1)[1]
     else:
         content = content.rstrip("\n") + "\n\n" + block + "\n"
-    README.write_text(content)
+    page.write_text(content)

@@ -37,7 +37,7 @@ if __name__ == "__main__":
 
 SIZES = [10**3, 10**4, 10**5, 10**6, 10**7]
 LIMIT = 240.0
-RESULTS = Path(__file__).with_name("results") / "large_data.json"
+RESULTS = Path(__file__).with_name("results") / "large_data_cells.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "user_guide" / "large_data.png"
 
 WORKER = """

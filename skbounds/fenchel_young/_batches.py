@@ -54,8 +54,8 @@ class PlaysBatches:
             Tuples (X, y) or (X, y, sample_weight), or tables (pandas, polars, pyarrow)
             with a column for the target, of which all other columns are features. A
             path is that of a file or a folder of Parquet, CSV or Feather files, a few
-            batches of which are in memory at a time. (Of a *dataset* of CSV files
-            pyarrow reads up to 1 GB ahead.)
+            batches of which are in memory at a time. Of a *dataset* of CSV files
+            pyarrow reads up to 1 GB ahead.
         target : str or list of str, default=None
             The target's column of tables, or columns for several outputs.
         sample_weight : str, default=None
