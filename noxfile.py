@@ -46,9 +46,10 @@ def doctests(session):
 
 @nox.session
 def docs(session):
-    """Build the site in ``docs/_build``."""
+    """Build the site in ``docs/_build``, and look at it in Chromium."""
     session.install("-e", ".[docs,plot,test]")
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build", env=ONE_THREAD)
+    session.run("python", "docs/check_site.py", "docs/_build")
 
 
 @nox.session

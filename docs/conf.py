@@ -5,6 +5,7 @@ import inspect
 import os
 import sys
 import warnings
+from importlib.resources import files
 from pathlib import Path
 
 import matplotlib
@@ -43,8 +44,14 @@ if os.environ.get("SKBOUNDS_DOCS_ONLINE"):
         "scipy": ("https://docs.scipy.org/doc/scipy", None),
     }
 
+# Mathematics in a browser without a network; one file with its own glyphs.
+mathjax_script = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg.js"
+mathjax_path = mathjax_script.name
+html_static_path = [str(mathjax_script)]
+
 root_doc = "index"
 exclude_patterns = ["_build", "examples"]
+html_title = "skbounds"
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_nav_level": 2, "use_edit_page_button": False}
 html_show_sourcelink = False
@@ -62,6 +69,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
     "show_memory": False,
+    # Its pages load scripts from elsewhere.
+    "write_computation_times": False,
     "remove_config_comments": True,
 }
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
@@ -128,7 +137,7 @@ def write_modules_page():
                 comment.append(line[3:])
             lines.append(f"- ``{path.name}``: {' '.join(comment)}")
         lines.append("")
-    write_page("developer/modules.rst", lines)
+    write_page("developers/modules.rst", lines)
 
 
 def write_page(name, lines):
