@@ -57,9 +57,9 @@ ax.legend(title="mean and range of ten draws")
 plt.show()
 
 # %%
-# From 200 rows on the limit is below what guessing the larger class would do. Below
-# that it is true and useless: with 50 rows, 15 certify, and 15 rows prove little. The
-# ensemble says so itself:
+# From 200 rows on the limit is, on average, below the error of guessing the larger
+# class. With fewer it is true and useless: of 50 rows 15 certify, and 15 rows prove
+# little. The ensemble says so itself:
 
 for message in sorted({str(w.message) for w in caught}):
     print(message)
