@@ -8,7 +8,7 @@ a plain online learner does the same. The year has seasons.
 """
 
 # %%
-# What is known an hour or so before: airline, hour, distance, the weather, and how late
+# What is known shortly before: airline, hour, distance, the weather, and how late
 # planes left two hours earlier. Late is more than 15 minutes at arrival.
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ flights = flights[flights.origin == "EWR"].merge(table, how="left")
 flights = flights.sort_values(["time_hour", "minute", "rownames"], ignore_index=True)
 hour = pd.to_datetime(flights.time_hour)
 queue = flights.dep_delay.clip(0, 60).groupby(hour).mean()
-queue.index += pd.Timedelta("2h")  # by then they are known: delays end at an hour
+queue.index += pd.Timedelta("2h")  # by then they are known: delays are cut at an hour
 X = flights[["distance", *weather]].ffill()
 X["queue"] = hour.map(queue).fillna(0)
 X = pd.concat([X, pd.get_dummies(flights[["carrier", "hour"]].astype(str))], axis=1)
@@ -56,8 +56,8 @@ plt.show()
 
 # %%
 # The band is ``error_interval()``: it holds at all times at once, whatever the seasons
-# do. By April it is clear that the model is better than "nobody is late", and that it
-# is not much better: what is known an hour before says little.
+# do. By the end of April it is clear that the model is better than "nobody is late",
+# and that it is not much better: what is known before says little.
 #
 # **Beside SGDClassifier**, which needs a scaler and a learning rate. It is shown with
 # the default rate and with the best of four constant ones, which nobody knows before
@@ -96,10 +96,10 @@ plt.show()
 # %%
 # The season is in all of them: summer and December are hard, September is easy. The
 # online classifier is better than the default rate in every month, and needs neither
-# scaler nor rate. In February and November it is no better than "nobody is late". The
-# best constant rate makes .018 fewer mistakes, the next one .012. That is the price of
-# not choosing, and here it is not small: the best rate is twice as far below "nobody is
-# late".
+# scaler nor rate. In February and November it is worse than "nobody is late". Three of
+# four constant rates make fewer mistakes in all, the best one by .018. That is the
+# price of not choosing, and here it is not small: the best rate is twice as far below
+# "nobody is late".
 #
 # **Labels that come at once** would flatter. In one call the classifier learns each
 # flight before it plays the next, although the planes are still in the air:
@@ -112,7 +112,7 @@ print(f"{np.mean(at_once.play(X, y, classes=[False, True]) != y):.3f} wrong")
 # flight before gives them away. Tickets (``play_one``) keep the accounts right.
 #
 # **What to take away.** :class:`~skbounds.fenchel_young.FenchelYoungOnlineClassifier`
-# takes a stream as it comes, is far from the worst choice without any, and says how
-# wrong it has been with limits that hold at any time (:ref:`fenchel_young`). Who has
-# last year's flights to choose a rate on, can do better with SGD. And let labels come
-# when they come.
+# takes a stream as it comes, without a scaler or a rate to choose, and says how wrong
+# it has been with limits that hold at any time (:ref:`fenchel_young`). Who has last
+# year's flights to choose a rate on does better with SGD. And let labels come when they
+# come.
