@@ -107,8 +107,8 @@ for k in range(5):
 # In truth it is better each time, by .04 to .06. The estimates have the right sign, but
 # 0 is in every interval: with 80 rows a difference of this size cannot be shown.
 #
-# **If there is nothing to learn**, as the labels are shuffled, the tree errs on 47 of a
-# hundred rows, whatever it does. Forty times:
+# **If there is nothing to learn**, as the labels are shuffled, the tree errs on nearly
+# half of the rows, whatever it does. Forty times:
 
 rng = np.random.default_rng(0)
 noise = []
