@@ -34,14 +34,16 @@ regimes = model.filter_proba(X)[n:]  # given the rows so far, not later ones
 figure, axes = plt.subplots(
     2, 1, figsize=(6, 6.5), sharex=True, layout="constrained", height_ratios=[2, 1]
 )
-shown = np.arange(n, len(X))
+shown, colors = np.arange(n, len(X)), ["C0", "C1", "0.2"]
 axes[0].vlines(shown, *band.T, color="0.8", lw=3, label="90 % of the next wait")
-for k, style in enumerate(["C0o", "C1s", "C2^"]):
+for k, marker in enumerate("os^"):
     rows = regimes.argmax(axis=1) == k
-    axes[0].plot(shown[rows], X[n:][rows, 0], style, ms=5, label=f"regime {k}")
+    axes[0].plot(
+        shown[rows], X[n:][rows, 0], marker, ms=5, color=colors[k], label=f"regime {k}"
+    )
 axes[0].set(ylabel="wait (minutes)", ylim=(38, 125))
 axes[0].legend(ncols=2, loc="upper center", fontsize="small")
-axes[1].stackplot(shown, regimes.T, colors=["C0", "C1", "C2"], step="mid")
+axes[1].stackplot(shown, regimes.T, colors=colors, step="mid")
 axes[1].set(xlabel="eruption", ylabel="probability", ylim=(0, 1))
 plt.show()
 
