@@ -65,7 +65,7 @@ print(
 # With .0023, a trial planned for one look at 602 patients would have succeeded. Looked
 # at whenever one likes, the same patients are not enough: the interval of the lift
 # still has 0 in it, and the report asks for more of them. That is the price of the
-# freedom, and it is paid here in full.
+# freedom.
 #
 # **What the freedom is worth.** The arms are dealt out anew 300 times, so that there is
 # nothing to find. How often does somebody cry wolf who stops at the first p-value below
@@ -93,8 +93,8 @@ plt.show()
 
 # %%
 # The z-test keeps its .05 if it is looked at once. Looked at after every patient, it is
-# wrong in two of five trials. ``BestArmTest`` was never wrong in 300: its five percent are for
-# all times, and 602 patients use up few of them.
+# wrong in two of five trials. ``BestArmTest`` was never wrong in 300: its five percent
+# are for all times, and 602 patients use up few of them.
 #
 # **How many patients does it take?** Trials of any length, from patients like these:
 # drawn with replacement, to either arm in turn.
