@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -177,9 +177,11 @@ def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
             failure = error
             return None
 
+    def broken(climb):
+        return family.degenerate(climb.model.law, least)
+
     def rank(climb):
-        broken = len(family.degenerate(climb.model.law, least)) > 0
-        return broken, -climb.history[-1]
+        return len(broken(climb)) > 0, -climb.history[-1]
 
     several = n_init > 1
     for k in range(n_init):
@@ -200,11 +202,47 @@ def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
             f"or columns depend on others; increase reg_covar={hmm.reg_covar}, or "
             "choose another covariance_type."
         ) from failure
-    best = min(climbs, key=rank)
-    degenerate = family.degenerate(best.model.law, least)
+    best = _best(climbs, broken)
+    degenerate = broken(best)
     # States that have lost their rows are another matter.
     degenerate = degenerate[best.sums[0].weight[degenerate] > 1e-6]
     return Fitted(best, problem, degenerate, guesses.keeps_numbers)
+
+
+def _best(climbs, broken):
+    """Return the climb that ended best: one without degenerate states, if it is a fit.
+
+    One that explains the rows worse than another does *without* its degenerate states,
+    and so with fewer ones, has come to rest where its states are all the same.
+    """
+    fewer = -np.inf
+    for climb in climbs:
+        lost = broken(climb)
+        if 0 < len(lost) < len(climb.model.start):
+            (sums, _), _ = climb.problem.expect(_without(climb.model, lost))
+            fewer = max(fewer, sums.log_likelihood)
+    whole = [
+        climb
+        for climb in climbs
+        if not len(broken(climb)) and climb.sums[0].log_likelihood >= fewer
+    ]
+    return max(whole or climbs, key=lambda climb: climb.history[-1])
+
+
+def _without(chain, lost):
+    """Return a chain that never comes into some of its states."""
+    keeps = np.ones(len(chain.start))
+    keeps[lost] = 0.0
+
+    def shares(rows):
+        rows = rows * keeps
+        total = rows.sum(axis=-1, keepdims=True)
+        even = np.broadcast_to(keeps / keeps.sum(), rows.shape).copy()
+        return np.divide(rows, total, out=even, where=total > 0.0)
+
+    return replace(
+        chain, start=shares(chain.start), transition=shares(chain.transition)
+    )
 
 
 def _race(climbs, run, rank, max_iter, tol):

@@ -83,8 +83,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
     n_init : int, default=1
         Number of starts, which differ in their outputs and transitions. Each runs for a
         few iterations, the best ones for some more, and the best of these to the end;
-        those with degenerate states come last. One if `means_init` or
-        `emission_proba_init` is given.
+        those with degenerate states come last, unless the others explain the rows worse
+        than these do without them. One if `means_init` or `emission_proba_init` is
+        given.
     init : {"kmeans", "random"}, default="kmeans"
         Means at the first start: centres of k-means, in lexicographic order, or rows
         drawn at random.

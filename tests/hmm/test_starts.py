@@ -130,6 +130,24 @@ def test_too_few_rows_for_full_matrices():
         model.fit(X)
 
 
+def test_a_collapsed_start_does_not_win():
+    """Where states sit on values that come again and again, and all others are one.
+
+    The fit with the fewest degenerate states is that of a single state, whose likelihood
+    is far below that of two.
+    """
+    rng = np.random.default_rng(2)
+    z = np.cumsum(rng.uniform(size=200) < 0.4) % 2
+    x = np.where(z, 4.3, 2.0) + 0.35 * rng.normal(size=200)
+    coded = rng.uniform(size=200) < 0.35
+    x[coded] = np.where(z[coded], 4.0, 2.0)
+    two = BaumWelchHMM(2, random_state=0).fit(x[:, None])
+    with pytest.warns(UserWarning, match="degenerate"):
+        model = BaumWelchHMM(4, n_init=6, random_state=0).fit(x[:, None])
+    assert model.history_[-1] > two.history_[-1]
+    assert np.ptp(model.means_) > 2.0
+
+
 def test_degenerate_starts_lose(recwarn):
     """Although their likelihood is larger."""
     rng = np.random.default_rng(2)
