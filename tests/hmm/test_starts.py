@@ -133,7 +133,7 @@ def test_too_few_rows_for_full_matrices():
 def test_a_collapsed_start_does_not_win():
     """Where states sit on values that come again and again, and all others are one.
 
-    The fit with the fewest degenerate states is that of a single state, whose likelihood
+    The only fit without degenerate states is that of a single state, whose likelihood
     is far below that of two.
     """
     rng = np.random.default_rng(2)
