@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import validate_data
 
 from skbounds import __version__
+from skbounds._callbacks import OF_A_FIT, CallbackSupportMixin, fit_task
 
 
 class Versioned:
@@ -36,7 +38,7 @@ class Versioned:
         super().__setstate__(state)
 
 
-class SkboundsEstimator(Versioned, BaseEstimator):
+class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
     """``BaseEstimator`` of this package.
 
     Keeps attributes that are computed on first access out of ``dir``: the HTML diagram
@@ -121,7 +123,8 @@ def fit_from_scratch(fit: Callable) -> Callable:
     Fitted attributes, public or private, end with an underscore. They are dropped
     before the call; after an exception the estimator is as it was before. Predictions
     read the parameters that decide what was fitted from ``_params_``, so that changing
-    a parameter afterwards has no effect before the next fit.
+    a parameter afterwards has no effect before the next fit. scikit-learn's callbacks
+    hear of the fit.
     """
 
     @wraps(fit)
@@ -132,16 +135,22 @@ def fit_from_scratch(fit: Callable) -> Callable:
             if name.endswith("_") and not name.startswith("__"):
                 delattr(self, name)
         try:
-            result = fit(self, *args, **kwargs)
-            self._params_ = {
-                name: getattr(self, name) for name in self._get_param_names()
-            }
+            given = signature.bind(self, *args, **kwargs).arguments
+            told = [given.get(name) for name in ("X", "y", "sample_weight")]
+            with fit_task(self, *told):
+                result = fit(self, *args, **kwargs)
+                self._params_ = {
+                    name: getattr(self, name) for name in self._get_param_names()
+                }
             return result
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            now = vars(self)
+            kept = {name: now[name] for name in OF_A_FIT if name in now}
+            now.clear()
+            now.update(before | kept)
             raise
 
+    signature = inspect.signature(fit)
     return wrapper
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import Versioned, fit_from_scratch
+from skbounds._callbacks import CallbackSupportMixin, current_task, hand_on
 from skbounds._sklearn_compat import _fit_context, is_scorer, routing_enabled
 from skbounds.bolstering._losses import Score, resolve_losses
 from skbounds.bolstering._parts._estimate import warn_of_rows
@@ -30,7 +31,7 @@ from skbounds.bolstering._val_score import MEAN_SCORINGS, FullSampleSplit, Scori
 _RANKED = "ranked_"
 
 
-class _Candidate(BaseEstimator):
+class _Candidate(CallbackSupportMixin, BaseEstimator):
     """A candidate of a search, whose fit is the fits of its estimate.
 
     Parameters
@@ -363,7 +364,8 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
             error_score=self.error_score,
             return_train_score=self.return_train_score,
         )
-        search.fit(X, y)
+        with hand_on(self, search):
+            search.fit(X, y)
         self.n_splits_, self.multimetric_ = 1, plan.several
         self.scorer_ = plan.scorer
         self.cv_results_ = _arrange(search.cv_results_, plan.several)
@@ -408,7 +410,9 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
             return
         best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         start = time.time()
+        task = current_task().begin("refit")
         self.best_estimator_ = best.fit(X, y, **fit_params)
+        task.end()
         self.refit_time_ = time.time() - start
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_

@@ -21,6 +21,7 @@ from skbounds._base import (
     warn_user,
 )
 from skbounds._blocks import row_blocks
+from skbounds._callbacks import current_task
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young._accounts import RegretAccounts
@@ -140,7 +141,9 @@ class FenchelYoungOnline(
         """
         self._params_ = self.get_params(deep=False)
         X, targets, _ = self._validate(X, y, None, complete=True)
+        passes = current_task().begin("passes", self.max_iter)
         for iteration in range(self.max_iter):
+            task = passes.begin("pass")
             self._run(X, targets, log=iteration == 0)
             if iteration == 0 and self.max_iter > 1:
                 self._close_account()
@@ -151,7 +154,10 @@ class FenchelYoungOnline(
                     f"{self.cumulative_surrogate_loss_ / len(targets):.4g}, mean "
                     f"expected loss {self.expected_cumulative_loss_ / len(targets):.4g}"
                 )
-        self.n_iter_ = self.max_iter
+            if task.end(dict):
+                break
+        passes.end(dict)
+        self.n_iter_ = iteration + 1
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, unchanged_on_error
+from skbounds._callbacks import current_task
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds.fenchel_young._accounts import RegretAccounts
@@ -282,7 +283,9 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         """
         self._params_ = self.get_params(deep=False)
         rows, vertices, _ = self._validate(X, y, None)
+        passes = current_task().begin("passes", self.max_iter)
         for iteration in range(self.max_iter):
+            task = passes.begin("pass")
             self._run(rows, vertices, None)
             if iteration == 0 and self.max_iter > 1:
                 self._close_account()
@@ -294,7 +297,10 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
                     f"{self.cumulative_surrogate_loss_ / n:.4g}, mean expected loss "
                     f"{self.expected_cumulative_loss_ / n:.4g}"
                 )
-        self.n_iter_ = self.max_iter
+            if task.end(dict):
+                break
+        passes.end(dict)
+        self.n_iter_ = iteration + 1
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

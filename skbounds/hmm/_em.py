@@ -13,6 +13,7 @@ from joblib.parallel import ThreadingBackend, get_active_backend
 from scipy.special import logsumexp
 from sklearn.utils.parallel import Parallel, delayed
 
+from skbounds._callbacks import current_task
 from skbounds._core import hmm as _core
 from skbounds.hmm import _transitions
 from skbounds.hmm._mixing import remaining_gain, stationary_law
@@ -510,6 +511,10 @@ class Climb:
     ----------
     problem : GeneralModel or SymmetricModel
     model : Chain or Symmetric
+    visit : callable or None
+        Called with each iterate.
+    publish : callable or None
+        Returns what an estimator would be at an iterate, for callbacks.
     history : list of float
         Log-likelihoods (plus log-priors) of the iterates.
     changes : list of float
@@ -517,15 +522,19 @@ class Climb:
     converged : bool
     was_empty : bool
         Whether a state lost all its rows on the way.
+    stopped : bool
+        Whether a callback wanted it to stop.
     """
 
     problem: object
     model: object
     visit: object = None
+    publish: object = None
     history: list = field(default_factory=list)
     changes: list = field(default_factory=list)
     converged: bool = False
     was_empty: bool = False
+    stopped: bool = False
     _found: object = None
 
     def run(self, max_iter, tol):
@@ -535,12 +544,14 @@ class Climb:
         than `ENOUGH` nats are left to gain.
         """
         problem = self.problem
+        climb = current_task().begin("EM", None)
         if not self.history:
             self._found, value = problem.expect(self.model)
             self.history.append(value)
             if self.visit is not None:
                 self.visit(self.model)
-        while not self.converged and len(self.changes) < max_iter:
+        while not (self.converged or self.stopped) and len(self.changes) < max_iter:
+            task = climb.begin("iteration")
             self.was_empty |= problem.lost(self._found)
             new = problem.update(self.model, self._found)
             self.changes.append(problem.distance(new, self.model))
@@ -556,7 +567,12 @@ class Climb:
                 )
             else:
                 self.converged = gain < tol * problem.n_rows
+            self.stopped = task.end(self._attributes)
+        climb.end(self._attributes)
         return self
+
+    def _attributes(self):
+        return None if self.publish is None else self.publish(self.model)
 
     @property
     def sums(self):

@@ -183,10 +183,13 @@ def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
     def rank(climb):
         return len(broken(climb)) > 0, -climb.history[-1]
 
+    def publish(chain):
+        return hmm._attributes_of(chain, family, np.arange(len(chain.start)))
+
     several = n_init > 1
     for k in range(n_init):
         climb = run(
-            _em.Climb(problem, _em.Chain(*guesses(k))),
+            _em.Climb(problem, _em.Chain(*guesses(k)), publish=publish),
             min(_SHORT, hmm.max_iter) if several else hmm.max_iter,
             hmm.tol,
         )

@@ -418,12 +418,8 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
                 "little then; try fewer states, another covariance_type, or "
                 "variance_prior."
             )
-        self.transmat_ = chain.transition[np.ix_(order, order)]
-        self.startprob_ = chain.start[order]
-        for name, value in reorder(family.public(chain.law), order).items():
-            setattr(self, f"{name}_", value)
-        if isinstance(family, Categorical):
-            self.categories_ = family.categories
+        for name, value in self._attributes_of(chain, family, order).items():
+            setattr(self, name, value)
         law = _mixing.stationary_law(self.transmat_)
         self.eps_mix_ = _mixing.mixing_constant(self.transmat_, law)
         if self.window is not None and law.min() < 1e-10:
@@ -437,6 +433,30 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self._problem_ = (*data, family, end.problem.options, chain, order)
         self._store_run(end.climb, law)
         return self
+
+    def _attributes_of(self, chain, family, order):
+        """Return what predictions need, in an order of the states."""
+        found = {
+            "transmat_": chain.transition[np.ix_(order, order)],
+            "startprob_": chain.start[order],
+            "_params_": self.get_params(deep=False),
+        }
+        for name, value in reorder(family.public(chain.law), order).items():
+            found[f"{name}_"] = value
+        if isinstance(family, Categorical):
+            found["categories_"] = family.categories
+        return found
+
+    def _symmetric_attributes(self, model):
+        """Return what predictions need of the symmetric model."""
+        d = len(model.mean)
+        return {
+            "means_": np.array([-model.mean, model.mean]),
+            "covariances_": np.repeat(self.sigma**2 * np.eye(d)[None], 2, axis=0),
+            "transmat_": _symmetric.transition_matrix(model.stay),
+            "startprob_": np.full(2, 0.5),
+            "_params_": self.get_params(deep=False),
+        }
 
     def _fit_symmetric(self, X, starts, states):
         if self.n_components != 2:
@@ -479,11 +499,12 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         runs = []
         for k in range(self.n_init if self.means_init is None else 1):
             mean = _starts.symmetric_mean(self, X, rng, k)
-            runs.append(
-                _em.Climb(problem, _symmetric.Symmetric(mean, stay)).run(
-                    self.max_iter, self.tol
-                )
+            climb = _em.Climb(
+                problem,
+                _symmetric.Symmetric(mean, stay),
+                publish=self._symmetric_attributes,
             )
+            runs.append(climb.run(self.max_iter, self.tol))
             if self.verbose:
                 print(f"[BaumWelchHMM] start {k}: {runs[-1].history[-1]:.6f}")
         run = max(runs, key=lambda run: run.history[-1])
@@ -491,11 +512,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         large = np.flatnonzero(mean)
         if self.means_init is None and len(large) and mean[large[0]] < 0.0:
             mean = -mean
-        self.means_ = np.array([-mean, mean])
-        d = X.shape[1]
-        self.covariances_ = np.repeat(self.sigma**2 * np.eye(d)[None], 2, axis=0)
-        self.transmat_ = _symmetric.transition_matrix(stay)
-        self.startprob_ = np.full(2, 0.5)
+        found = self._symmetric_attributes(_symmetric.Symmetric(mean, stay))
+        for name, value in found.items():
+            setattr(self, name, value)
         self.eps_mix_ = float(1.0 - abs(2.0 * stay - 1.0))
         self.snr_ = float(np.linalg.norm(mean) / self.sigma)
         self._problem_ = (X, starts, _symmetric.Symmetric(mean, stay))
@@ -556,7 +575,9 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             run.changes, self.contraction_rate_
         )
         self.remaining_gain_ = _mixing.remaining_gain(run.history)
-        if not run.converged:
+        if run.stopped:
+            pass
+        elif not run.converged:
             warn_user(
                 f"EM did not converge in max_iter={self.max_iter} iterations: about "
                 f"{self.remaining_gain_:.2g} of log-likelihood may be left to gain. "

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._callbacks import current_task
 from skbounds._distances import check_spread
 from skbounds._labels import refuse_missing
 from skbounds._magnitude import check_magnitude
@@ -537,7 +538,9 @@ class BaseKernelBoost(SkboundsEstimator):
             Whether it was the certificate that ended the growth.
         """
         rank, before = max(_FIRST_RANK, min(2 * columns.rank, least)), np.inf
+        growth = current_task().begin("factor", None)
         while True:
+            task = growth.begin(f"rank {rank}")
             columns.grow(rank)
             columns.check_definite()
             basis = _solvers.factor_basis(columns)
@@ -552,7 +555,9 @@ class BaseKernelBoost(SkboundsEstimator):
             tolerated = self._tolerated(columns.rank)
             enough = reach * basis.residual_trace <= tolerated * df
             small = improvement(before, criterion) < self.rank_gain_tol
+            task.end()
             if columns.complete or (reliable and (enough or small)):
+                growth.end()
                 return basis, found, enough or columns.complete
             rank, before = 2 * columns.rank, criterion
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skbounds._callbacks import as_task
 from skbounds.kernel_boost import _solvers, _stopping
 from skbounds.kernel_boost._boost import FEW_ROWS, LONGEST_PLAIN, improvement
 from skbounds.kernel_boost._flow_path import (
@@ -40,6 +41,7 @@ def pilot_path(basis, response, n_samples):
 class FlowSolver:
     """Mixin: the paths of several losses in the coordinates of a growing factor."""
 
+    @as_task("path")
     def _solve_flow(
         self, problem, kernel, rng, *, held_out=None, fixed=None, rank=None, grown=None,
         keep=False, rule=None,

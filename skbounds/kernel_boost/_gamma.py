@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbounds._callbacks import as_task
 from skbounds.kernel_boost._counts import draw_counts
 from skbounds.kernel_boost._factor import KernelFactor
 from skbounds.kernel_boost._hashes import count_originals
@@ -20,6 +21,7 @@ _SMALL_GAIN = 0.1
 _FEW_ROWS, _PAIRS = 500, 1000
 
 
+@as_task("gamma")
 def choose_gamma(make_kernel, X, targets, weight, rng, start):
     """Return gamma and the scores of all that were tried.
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
+from skbounds._callbacks import as_task
 from skbounds.kernel_boost._hashes import (
     count_originals,
     row_hashes,
@@ -198,6 +199,7 @@ def evidence(K, log_lam, sample, *, with_gradient=True):
     return J, W, K, slope
 
 
+@as_task("relevance")
 def find_relevance(sample):
     """Return a of least J.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import issparse
 
+from skbounds._callbacks import as_task
 from skbounds.kernel_boost import _chain, _solvers
 from skbounds.kernel_boost._boost import FEW_ROWS
 from skbounds.kernel_boost._fold_paths import FoldChains, FoldPaths
@@ -214,6 +215,7 @@ class SquaredSolver:
             )
         return self.solver
 
+    @as_task("path")
     def _solve(
         self, problem, kernel, rng, *, held_out=None, choose=None, rank=None, limit=None
     ):

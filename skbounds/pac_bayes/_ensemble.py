@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from skbounds._base import fit_from_scratch, warn_user
+from skbounds._callbacks import run_tasks
 from skbounds._frames import is_frame, is_table, is_vector
 from skbounds._labels import check_labels, code_labels, labels_to_fit
 from skbounds._sklearn_compat import (
@@ -524,11 +525,15 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             for k in range(n_folds)
         ]
         labels = safe_indexing(given, train)
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(fit_and_hold_out)(
-                members[i], X_train, labels, seen, held, self.classes_, trained
-            )
-            for i, seen, held in jobs
+        found = run_tasks(
+            (
+                delayed(fit_and_hold_out)(
+                    members[i], X_train, labels, seen, held, self.classes_, trained
+                )
+                for i, seen, held in jobs
+            ),
+            "inner fold",
+            n_jobs=self.n_jobs,
         )
         for (i, _, held), part in zip(jobs, found, strict=True):
             if part is None:
@@ -587,10 +592,14 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
             X_train, labels = safe_indexing(X, train), safe_indexing(given, train)
         else:
             X_train = labels = None
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(fit_one)(member, X_train, labels)
-            for member, is_wanted in zip(members, wanted, strict=True)
-            if is_wanted
+        found = run_tasks(
+            (
+                delayed(fit_one)(member, X_train, labels)
+                for member, is_wanted in zip(members, wanted, strict=True)
+                if is_wanted
+            ),
+            "member",
+            n_jobs=self.n_jobs,
         )
         fitted = [None] * len(members)
         failures = []

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
+from skbounds._callbacks import current_task
 from skbounds._core import pac_bayes as _core
 from skbounds.pac_bayes._kernels import KernelRows
 from skbounds.pac_bayes._stacking import MOST_EXCESS_ERRORS
@@ -288,7 +289,9 @@ def cross_validate_path(
     # their solutions from one C to the next, and share the pool: in one process.
     serial = effective_n_jobs(n_jobs) == 1 or not _pool_is_complete(folds[0])
     parallel = None if serial else Parallel(n_jobs=n_jobs, require="sharedmem")
+    task = current_task().begin("inner folds", len(Cs))
     for i, C in enumerate(Cs):
+        step = task.begin(f"C={C:.4g}")
         jobs = [(fold, truth, C) for fold, truth in zip(folds, truths, strict=True)]
         if parallel is None:
             found = [_count(*job, class_order, tol, max_iter) for job in jobs]
@@ -300,11 +303,13 @@ def cross_validate_path(
         scores.append(np.concatenate([part for _, part in found]))
         if verbose:
             print(f"[inner folds] C={C:.4g}: {errors[i]:.0f} errors")
+        step.end()
         best = int(np.argmin(errors))
         late = errors[max(i - _PATIENCE + 1, best + 1) : i + 1]
         hopeless = late >= errors[best] + MOST_EXCESS_ERRORS
         if early_end and best > 0 and len(late) == _PATIENCE and hopeless.all():
             break
+    task.end()
     return errors, scores
 
 

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import compute_class_weight
 
+from skbounds._callbacks import current_task
 from skbounds.pac_bayes._kernels import (
     Kernel,
     KernelRows,
@@ -199,7 +200,9 @@ class SVMTrainer:
         order = np.argsort(Cs, kind="stable")
         options, machine = self.options, self._machine(parts, target)
         found, votes = [], []
+        path = current_task().begin("members", len(Cs))
         for C in Cs[order]:
+            task = path.begin(f"C={C:.4g}")
             n_iter, capped = machine.advance(C, options.tol, options.max_iter)
             found.append((*machine.coefficients(len(self.codes)), n_iter, capped))
             if target is not None:
@@ -207,6 +210,8 @@ class SVMTrainer:
                 votes.append(vote(decisions, len(self.classes), self.class_order))
             if options.verbose:
                 print(f"[member] C={C:.4g}: {n_iter} iterations")
+            task.end()
+        path.end()
         inverse = np.argsort(order)
         columns = [np.array(part)[inverse] for part in zip(*found, strict=True)]
         names = ("dual", "intercepts", "n_iter", "capped")
