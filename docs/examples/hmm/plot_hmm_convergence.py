@@ -88,5 +88,6 @@ plt.show()
 # %%
 # The less the states overlap, the faster EM is. At 0.5 it takes tens of iterations for
 # each decimal, and the floor itself is a third of \|mu\| or more: a rate near 1 also
-# says that the data tell little. The theory has a rate of this form, with constants that it does
-# not give; the one that can be worked out is below 1 only for squared ratios beyond 66.
+# says that the data tell little. The theory has a rate of this form, with constants
+# that it does not give; the one that can be worked out is below 1 only for squared
+# ratios beyond 66.
