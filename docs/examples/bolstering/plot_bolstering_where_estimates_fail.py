@@ -8,6 +8,7 @@ are coin flips, two clouds far apart, two that overlap, and the parity of three 
 """
 
 from functools import partial
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,43 +20,39 @@ from sklearn.svm import SVC
 from skbounds import bolstered_val_score
 
 
-def draw(law, n, rng):
-    if law == "a rule":
+def draw(distance, n, rng):
+    """Return two clouds, or where there is no distance the rule."""
+    if distance is None:
         X = rng.choice([-1.0, 1.0], size=(n, 6)) + 0.05 * rng.normal(size=(n, 6))
         return X, (X[:, :3].prod(axis=1) > 0).astype(int)
     X, y = rng.normal(size=(n, 2)), rng.permutation(np.arange(n) % 2)
-    X[:, 0] += {"noise": 0.0, "easy": 4.0, "overlap": 1.5}[law] * y
-    return X, y
+    return X + np.outer(y, [distance, 0.0]), y
 
 
-nearest, linear = KNeighborsClassifier(1), LogisticRegression()
-learners = {"SVC": SVC(C=10), "1 neighbour": nearest, "logistic": linear}
-one_fit = partial(bolstered_val_score, categorical_features=[])
+learners = [SVC(C=10), KNeighborsClassifier(1), LogisticRegression()]
 methods = {
-    "resubstitution": partial(one_fit, method="resub"),
-    "one fit, moved rows": partial(one_fit, method="x"),
+    "resubstitution": partial(bolstered_val_score, method="resub"),
+    "one fit, moved rows": partial(bolstered_val_score, method="x"),
     "10 folds": partial(cross_val_score, cv=10),
     "the default": bolstered_val_score,
 }
+laws = {"noise": 0.0, "easy": 4.0, "overlap": 1.5, "a rule": None}
 figure, axes = plt.subplots(4, 1, figsize=(6.4, 8), sharex=True, layout="constrained")
-for ax, law in zip(axes, ["noise", "easy", "overlap", "a rule"], strict=True):
+for ax, (law, distance) in zip(axes, laws.items(), strict=True):
     misses = np.empty((25, 4, 3))
-    for sample in range(25):
+    for sample, (j, learner) in product(range(25), enumerate(learners)):
         rng = np.random.default_rng(sample)
-        X, y = draw(law, 100 if law == "a rule" else 50, rng)
-        X_test, y_test = draw(law, 3000, rng)
-        for j, learner in enumerate(learners.values()):
-            truth = learner.fit(X, y).score(X_test, y_test)
-            scores = [method(learner, X, y).mean() for method in methods.values()]
-            misses[sample, :, j] = truth - np.array(scores)
-    for j, name in enumerate(learners):
-        ax.errorbar(
-            misses[..., j].mean(axis=0), np.arange(4) + 0.2 * (j - 1),
-            xerr=misses[..., j].std(axis=0), fmt="os^"[j], capsize=2, label=name,
-        )  # fmt: skip
+        X, y = draw(distance, 100 if law == "a rule" else 50, rng)
+        truth = learner.fit(X, y).score(*draw(distance, 3000, rng))
+        scores = [method(learner, X, y).mean() for method in methods.values()]
+        misses[sample, :, j] = truth - np.array(scores)
+    for j, (learner, mark) in enumerate(zip(learners, "os^", strict=True)):
+        part, at = misses[..., j], np.arange(4) + 0.2 * (j - 1)
+        name = type(learner).__name__
+        ax.errorbar(part.mean(axis=0), at, xerr=part.std(axis=0), fmt=mark, label=name)
     ax.axvline(0.0, color="black", lw=0.8)
     ax.set(title=law, yticks=range(4), yticklabels=methods, ylim=(3.5, -0.5))
-axes[0].legend()
+axes[1].legend(loc="lower left")
 ax.set_xlabel("estimate less true error, mean and standard deviation")
 plt.show()
 

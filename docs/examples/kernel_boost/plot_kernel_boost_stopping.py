@@ -47,7 +47,6 @@ for ax, (scale, loss) in zip(axes.flat, product((1, 8), losses), strict=True):
     mean = np.mean([fit(loss, scale, seed, **path)[1:] for seed in range(15)], axis=0)
     lowest[scale, loss] = mean.min()
     ax.plot(times, mean / mean.min(), color="black")
-    ax.axhline(1, color="0.6", lw=0.8, zorder=0)
     T, error = np.transpose([fit(loss, scale, seed) for seed in range(15)])
     ax.plot(T, error / mean.min(), "o", color="tab:orange", mec="black", mew=0.5)
     ax.set(xscale="log", yscale="log", title=f"{losses[loss]}, {scale} $f^*$")
