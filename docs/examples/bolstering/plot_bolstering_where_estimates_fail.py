@@ -21,8 +21,7 @@ from skbounds import bolstered_val_score
 
 
 def draw(distance, n, rng):
-    """Return two clouds, or where there is no distance the rule."""
-    if distance is None:
+    if distance is None:  # the rule
         X = rng.choice([-1.0, 1.0], size=(n, 6)) + 0.05 * rng.normal(size=(n, 6))
         return X, (X[:, :3].prod(axis=1) > 0).astype(int)
     X, y = rng.normal(size=(n, 2)), rng.permutation(np.arange(n) % 2)
@@ -57,6 +56,9 @@ ax.set_xlabel("estimate less true error, mean and standard deviation")
 plt.show()
 
 # %%
+# 25 samples of each kind, of 50 rows, and of 100 rows of the rule, which is found from
+# about that number on.
+#
 # *Noise.* Whatever follows the rows looks learnable to estimators with one fit: they
 # look near the rows, where the fit has seen the labels. Cross-validation is right on
 # average and scatters; the default is as right and scatters less.

@@ -2,10 +2,9 @@
 A stream whose world grows: new classes, hashed words, late labels
 ==================================================================
 
-Messages arrive; their topic is known only some time later, and new topics and words
-appear all the time. Plays are made at once (``play_one``), labels are learnt when they
-come (``learn_one`` with the ticket), classes join (``classes="grow"``), and words are
-hashed into a fixed number of columns.
+New topics and words appear all the time. Messages are played at once (``play_one``),
+labels are learnt when they come (``learn_one`` with the ticket), classes join
+(``classes="grow"``), and words are hashed into a fixed number of columns.
 """
 
 import matplotlib.pyplot as plt

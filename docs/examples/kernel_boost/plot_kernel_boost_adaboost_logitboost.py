@@ -2,15 +2,14 @@
 AdaBoost against LogitBoost
 ===========================
 
-The exponential loss (AdaBoost) and the logistic loss (LogitBoost) of
-:class:`~skbounds.kernel_boost.EarlyStoppedKernelBoostClassifier` on the same rows, with
-and without mislabelled ones among them.
+The exponential and the logistic loss of
+:class:`~skbounds.kernel_boost.EarlyStoppedKernelBoostClassifier` on rows of which some
+are mislabelled.
 """
 
 # %%
-# Two half moons of 200 rows, some labels turned round, in eight draws. The error is
-# that on fresh rows with right labels, of stopped fits and of paths that were followed
-# a hundred times as long.
+# Two half moons of 200 rows, some labels turned round, in eight draws; errors on fresh
+# rows with right labels, of fits that are stopped or go on a hundred times as long.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +22,6 @@ shares = np.array([0.0, 0.05, 0.1, 0.2, 0.3])
 
 
 def draw(share, seed):
-    """Return moons, their observed labels, and which of these are wrong."""
     X, y = make_moons(200, noise=0.2, random_state=seed)
     wrong = np.random.default_rng(seed).random(200) < share
     return X, np.where(wrong, 1 - y, y), wrong

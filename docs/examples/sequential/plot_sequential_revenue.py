@@ -2,9 +2,8 @@
 Revenue per user
 ================
 
-Most users spend nothing, some spend a little, a few spend much. What may be said of the
-mean, and how soon? Three ways: a cap, estimated variances, and estimated variances with
-what users spent before.
+Most users spend nothing, a few spend much. What may be said of the mean, and how soon?
+Three ways: a cap, estimated variances, and these with what users spent before.
 """
 
 # %%
@@ -28,10 +27,8 @@ def visits(n, rng, lift):
 def play(options, arms, revenue, before, step):
     """Return a test that was looked at after each step, and log10 of its p-values."""
     test, path = BestArmTest(2, **options), []
-    if "bounds" in options:
-        revenue = np.minimum(revenue, options["bounds"][1])
-    for k in range(0, len(arms), step):
-        rows = slice(k, k + step)
+    revenue = np.minimum(revenue, options.get("bounds", (0.0, np.inf))[1])
+    for rows in np.split(np.arange(len(arms)), len(arms) // step):
         extra = {"covariates": before[rows]} if "covariate_coef" in options else {}
         test.observe(arms[rows], revenue[rows], **extra)
         path.append(test.log_p_value_ / np.log(10.0))
