@@ -29,21 +29,15 @@ learners = {
     "tree": DecisionTreeClassifier(random_state=0),
     "SVC": make_pipeline(StandardScaler(), SVC()),
 }
-figure, axes = plt.subplots(2, 1, figsize=(8, 7.5), sharex=True, layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(6.4, 6.4), sharex=True, layout="constrained")
 for ax, (name, learner) in zip(axes, learners.items(), strict=True):
     display = BolsteredEstimateDisplay.from_estimator(
-        learner,
-        X_train,
-        y_train,
-        X_test=X_test,
-        y_test=y_test,
-        ax=ax,
+        learner, X_train, y_train, X_test=X_test, y_test=y_test, ax=ax
     )
     ax.get_legend().remove()  # one for both
     found = display.estimate
-    ax.set_title(
-        f"{name}: {found.n_fits} fits on halves, {found.n_evaluations} rows predicted"
-    )
+    ax.set_title(f"{name}: {found.n_fits} fits, {found.n_evaluations} rows predicted")
+axes[0].set_xlabel("")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
 plt.show()
 

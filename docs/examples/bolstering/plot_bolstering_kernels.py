@@ -7,23 +7,18 @@ training rows. What the cloud looks like is a matter of the kernel.
 """
 
 # %%
-# Thirty rows of one feature, fitted by a cubic polynomial and by a tree. With
-# ``method="x"`` rows move sideways: by the same standard deviation everywhere
-# (``"mm"``), or by one of their own (``"mpe"``). With ``method="xy"`` the target moves
-# too, along with the feature. Bars and ellipses are one standard deviation; dots are
-# draws by :meth:`~skbounds.bolstering.BolsteredScorer.sample`. The test error is the
-# mean over 5000 further rows.
+# Thirty rows of one feature, a cubic polynomial and a tree. With ``method="x"`` rows
+# move sideways, all by the same standard deviation (``"mm"``) or each by its own
+# (``"mpe"``); with ``method="xy"`` the target moves too. Orange dots are moved rows.
 
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.patches import Ellipse
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from skbounds import BolsteredScorer
 
@@ -31,73 +26,38 @@ rng = np.random.default_rng(0)
 
 
 def wave(n):
-    """Return rows of a sine and noise."""
     x = np.sort(rng.uniform(size=n))
-    return x[:, None], np.sin(2.0 * np.pi * x) + rng.normal(scale=0.3, size=n)
-
-
-def draw_ellipses(ax, centers, covariances, colours):
-    """Draw one standard deviation around each row."""
-    for center, covariance, colour in zip(centers, covariances, colours, strict=True):
-        sizes, directions = np.linalg.eigh(covariance)
-        angle = np.degrees(np.arctan2(directions[1, 1], directions[0, 1]))
-        height, width = 2.0 * np.sqrt(sizes)
-        ax.add_patch(
-            Ellipse(center, width, height, angle=angle, fill=False, ec=colour, lw=1.2)
-        )
+    return x[:, None], np.sin(2 * np.pi * x) + rng.normal(scale=0.3, size=n)
 
 
 X, y = wave(30)
-X_test, y_test = wave(5000)
-models = {
-    "cubic": make_pipeline(PolynomialFeatures(3), LinearRegression()),
-    "tree": DecisionTreeRegressor(random_state=0),
-}
-kernels = [("x", "mm"), ("x", "mpe"), ("xy", "mpe")]
+cubic = make_pipeline(PolynomialFeatures(3), LinearRegression())
+models = {"cubic": cubic, "tree": DecisionTreeRegressor(random_state=0)}
 grid = np.linspace(-0.3, 1.3, 400)[:, None]
-
-figure, axes = plt.subplots(
-    2, 3, figsize=(11, 6.4), sharex=True, sharey=True, layout="constrained"
-)
-for line, (name, model) in zip(axes, models.items(), strict=True):
-    model.fit(X, y)
-    test_error = np.mean((y_test - model.predict(X_test)) ** 2)
-    for ax, (method, kernel) in zip(line, kernels, strict=True):
-        scorer = BolsteredScorer(method=method, kernel=kernel).fit(X, y)
-        with warnings.catch_warnings():
-            # That some kernels are too wide for the cubic is what the picture shows.
-            warnings.filterwarnings("ignore", message="The kernels add")
-            found = scorer.estimate(model, X, y)
-        X_moved, y_moved = scorer.sample(600, random_state=0)
-        ax.plot(X_moved[:, 0], y_moved, ".", color="tab:orange", ms=2, label="moved")
-        ax.plot(grid, model.predict(grid), color="tab:blue", label="model")
-        ax.plot(X[:, 0], y, "o", color="black", ms=4, label="rows")
-        covariances = np.broadcast_to(
-            scorer.kernel_, (len(X), *scorer.kernel_.shape[-2:])
-        )
-        if method == "x":
-            deviations = np.sqrt(covariances[:, 0, 0])
-            ax.errorbar(X[:, 0], y, xerr=deviations, fmt="none", color="tab:red")
-        else:
-            centers = np.column_stack([X[:, 0], y])
-            draw_ellipses(ax, centers, covariances, ["tab:red"] * len(X))
-        ax.set_title(
-            f"{name}, method={method!r}, kernel={kernel!r}\nresubstitution "
-            f"{found.resubstitution:.2f}, bolstered {found.error:.2f}, "
-            f"test {test_error:.2f}",
-            fontsize="medium",
-        )
-axes[0, 0].set_xlim(-0.3, 1.3)
-axes[0, 0].set_ylim(-2.1, 2.1)
-for ax in axes[1]:
-    ax.set_xlabel("feature")
-for ax in axes[:, 0]:
-    ax.set_ylabel("target")
-axes[0, 0].plot([], [], color="tab:red", label="kernel, one standard deviation")
-figure.legend(
-    *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4
-)
+# That some kernels are too wide for the cubic is what the picture shows.
+warnings.filterwarnings("ignore", message="The kernels add")
+figure, axes = plt.subplots(3, 2, sharex=True, figsize=(7, 8), layout="constrained")
+for line, option in zip(axes, ["x mm", "x mpe", "xy mpe"], strict=True):
+    method, kernel = option.split()
+    scorer = BolsteredScorer(method=method, kernel=kernel).fit(X, y)
+    for ax, (name, model) in zip(line, models.items(), strict=True):
+        found = scorer.estimate(model.fit(X, y), X, y)
+        ax.plot(*scorer.sample(600, random_state=0), ".", color="tab:orange", ms=2)
+        ax.plot(grid, model.predict(grid), color="tab:blue")
+        ax.plot(X, y, "o", color="black", ms=4)
+        ax.set_title(f'{name}, "{method}", "{kernel}": {found.error:.2f}')
+        ax.set(xlim=(-0.3, 1.3), ylim=(-2.1, 2.1))
 plt.show()
+
+# %%
+# In the titles are the bolstered estimates of the squared error. That on the training
+# rows as they are, and that on 5000 others, which is to be estimated:
+
+X_test, y_test = wave(5000)
+for name, model in models.items():
+    train = np.mean((y - model.predict(X)) ** 2)
+    test = np.mean((y_test - model.predict(X_test)) ** 2)
+    print(f"{name}: training error {train:.2f}, test error {test:.2f}")
 
 # %%
 # The kernels do not know the model. Rows that move by a tenth of the range hardly
@@ -108,9 +68,12 @@ plt.show()
 # :class:`~skbounds.bolstering.BolsteredScorer` does not rely on kernels alone, and not
 # at all for squared errors.
 #
-# In classification kernels are spherical, in units of the features' standard
+# **In classification** kernels are spherical, in units of the features' standard
 # deviations, and each class has a width of its own. A moved row counts as an error if
 # the model gives it another class than its row has: these are the crosses.
+
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.tree import DecisionTreeClassifier
 
 
 def two_clouds(n):
@@ -122,43 +85,33 @@ def two_clouds(n):
 
 X, y = two_clouds(40)
 X_test, y_test = two_clouds(10_000)
-low, high = X.min(axis=0) - 1.2, X.max(axis=0) + 1.2
-mesh = np.stack(np.meshgrid(*np.linspace(low, high, 300).T), axis=-1)
-colours = np.array(["tab:blue", "tab:orange"])
+sides = np.linspace(X.min(axis=0) - 1.2, X.max(axis=0) + 1.2, 300).T
+mesh = np.stack(np.meshgrid(*sides), axis=-1)
+scorer = BolsteredScorer(method="x").fit(X, y)
+X_moved, y_moved = scorer.sample(400, random_state=0)
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 5.0), sharey=True, layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(6.4, 9), sharex=True, layout="constrained")
 for ax, model in zip(
     axes,
     [LinearDiscriminantAnalysis(), DecisionTreeClassifier(random_state=0)],
     strict=True,
 ):
-    model.fit(X, y)
-    scorer = BolsteredScorer(method="x").fit(X, y)
-    found = scorer.estimate(model, X, y)
-    X_moved, y_moved = scorer.sample(400, random_state=0)
+    found = scorer.estimate(model.fit(X, y), X, y)
     wrong = model.predict(X_moved) != y_moved
-    regions = model.predict(mesh.reshape(-1, 2)).reshape(mesh.shape[:2])
-    ax.contourf(
-        mesh[..., 0], mesh[..., 1], regions, levels=[-0.5, 0.5, 1.5],
-        colors=list(colours), alpha=0.12,
-    )  # fmt: skip
-    for label, colour in enumerate(colours):
-        at = y == label
-        ax.plot(*X[at].T, "o", color=colour, ms=5, mec="black", label=f"class {label}")
-        right = (y_moved == label) & ~wrong
-        ax.plot(*X_moved[right].T, ".", color=colour, ms=3)
-        missed = (y_moved == label) & wrong
-        ax.plot(*X_moved[missed].T, "x", color=colour, ms=6)
-    ax.plot([], [], "kx", ms=6, label="moved, and wrong")
-    draw_ellipses(ax, X, scorer.kernel_, colours[y])
+    regions = model.predict(mesh.reshape(-1, 2)).reshape(300, 300)
+    ax.contour(*sides, regions, levels=[0.5], colors="black")
+    for label, colour, mark in [(0, "tab:blue", "o"), (1, "tab:orange", "s")]:
+        own = y_moved == label
+        ax.plot(*X_moved[own & ~wrong].T, ".", color=colour, ms=3)
+        ax.plot(*X_moved[own & wrong].T, "x", color=colour, ms=7)
+        rows = X[y == label].T
+        ax.plot(*rows, mark, color=colour, mec="black", label=f"class {label}")
+    ax.plot([], [], "x", color="black", ms=7, label="moved, and wrong")
     ax.set_title(
-        f"{type(model).__name__}\nresubstitution {found.resubstitution:.3f}, "
-        f"bolstered {found.error:.3f}, test {1.0 - model.score(X_test, y_test):.3f}",
-        fontsize="medium",
+        f"{type(model).__name__}: training error {found.resubstitution:.3f},\n"
+        f"bolstered {found.error:.3f}, test error {1 - model.score(X_test, y_test):.3f}"
     )
-    ax.set_xlabel("first feature")
-    ax.set_xlim(low[0], high[0])
-    ax.set_ylim(low[1], high[1])
-axes[0].set_ylabel("second feature")
-axes[0].legend(loc="lower right", fontsize="small")
+    ax.set_ylabel("second feature")
+axes[1].set_xlabel("first feature")
+axes[0].legend(loc="upper right")
 plt.show()

@@ -29,23 +29,22 @@ for n_rows in lengths:
     y = np.ones(n_rows, dtype=int)
     comparator_loss = n_rows * np.log1p(np.exp(-2.0 * norm / np.sqrt(2.0 * n_rows)))
     for decoding, regret in regrets.items():
-        clf = FenchelYoungOnlineClassifier(
-            decoding=decoding, fit_intercept=False, random_state=0
-        )
+        options = {"fit_intercept": False, "random_state": 0}
+        clf = FenchelYoungOnlineClassifier(decoding=decoding, **options)
         clf.partial_fit(X, y, classes=[0, 1])
         regret.append(clf.expected_cumulative_loss_ - comparator_loss)
 bound = clf.surrogate_regret_bound(norm)
 
-figure, ax = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
-ax.plot(lengths, regrets["argmax"], "s-", ms=4, label="argmax play")
-ax.plot(lengths, regrets["randomized"], "o-", ms=4, label="Algorithm 1")
-ax.axhline(bound, ls=":", color="tab:red", label=f"bound: {bound:.0f} for every length")
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+ax.plot(lengths, regrets["argmax"], "s-", ms=4)
+ax.text(2e3, 5e3, "argmax play", color="C0", ha="right")
+ax.plot(lengths, regrets["randomized"], "o-", ms=4)
+ax.text(4e3, -2e3, "Algorithm 1", color="C1", ha="right")
+ax.axhline(bound, ls=":", color="black")
+ax.text(3, 1.2 * bound, f"bound: {bound:.0f}")
 ax.axhline(0.0, color="black", lw=0.5)
-ax.set_xscale("log")
+ax.set(xscale="log", xlabel="length T of the stream", ylabel="surrogate regret")
 ax.set_yscale("symlog", linthresh=10.0)
-ax.set_xlabel("length T of the stream")
-ax.set_ylabel("surrogate regret (symmetric log scale)")
-ax.legend(loc="lower left")
 plt.show()
 
 # %%

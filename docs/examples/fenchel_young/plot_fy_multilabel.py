@@ -21,7 +21,7 @@ X, Y = make_multilabel_classification(
     n_samples=10_000, n_features=30, n_classes=10, n_labels=3, random_state=0
 )
 seen = np.arange(1, len(Y) + 1)
-figure, ax = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
 for loss, color in [("sparsemap", "tab:blue"), ("sigmoid", "tab:orange")]:
     for name, decoding, style in [
         ("plays", "coordinatewise", "-"),

@@ -2,9 +2,8 @@
 Revenue per user
 ================
 
-Most users spend nothing, some spend a little, a few spend much. What may be said of the
-mean, and how soon? Three ways: a cap, estimated variances, and estimated variances with
-what users spent before.
+Most users spend nothing, a few spend much. What may be said of the mean, and how soon?
+Three ways: a cap, estimated variances, and these with what users spent before.
 """
 
 # %%
@@ -16,49 +15,41 @@ import numpy as np
 
 from skbounds.sequential import BestArmTest
 
-CAP = 100.0
-
 
 def visits(n, rng, lift):
     """Return arms, revenue, and what the same users spent before."""
-    arms = rng.integers(2, size=n)
-    taste = rng.lognormal(0.0, 0.7, size=n)
-    share = 0.06 * np.where(arms == 1, 1.0 + lift, 1.0)
+    arms, taste = rng.integers(2, size=n), rng.lognormal(0.0, 0.7, size=n)
+    buys = rng.random(n) < 0.06 * np.where(arms == 1, 1.0 + lift, 1.0)
     amounts = 15.0 * taste * rng.lognormal(0.0, 0.4, size=n)
-    before = (rng.random(n) < 0.5) * 15.0 * taste
-    return arms, (rng.random(n) < share) * amounts, before
+    return arms, buys * amounts, (rng.random(n) < 0.5) * 15.0 * taste
+
+
+def play(options, arms, revenue, before, step):
+    """Return a test that was looked at after each step, and log10 of its p-values."""
+    test, path = BestArmTest(2, **options), []
+    revenue = np.minimum(revenue, options.get("bounds", (0.0, np.inf))[1])
+    for rows in np.split(np.arange(len(arms)), len(arms) // step):
+        extra = {"covariates": before[rows]} if "covariate_coef" in options else {}
+        test.observe(arms[rows], revenue[rows], **extra)
+        path.append(test.log_p_value_ / np.log(10.0))
+    return test, path
 
 
 ways = {
-    "bounded, cap at 100": {"rewards": "bounded", "bounds": (0.0, CAP)},
-    "binary, cap at 100": {"rewards": "binary", "bounds": (0.0, CAP)},
-    "estimated variance": {},
+    "binary, cap at 100": {"rewards": "binary", "bounds": (0.0, 100.0)},
+    "bounded, cap at 100": {"rewards": "bounded", "bounds": (0.0, 100.0)},
     "estimated, with covariate": {"covariate_coef": 0.05},
+    "estimated variance": {},
 }
-
-
-def play(way, arms, revenue, before, step=500):
-    """Return log10 of the p-value after each step."""
-    test, path = BestArmTest(2, **ways[way]), []
-    if "bounds" in ways[way]:
-        revenue = np.minimum(revenue, CAP)
-    for k in range(0, len(arms), step):
-        part = slice(k, k + step)
-        extra = {"covariates": before[part]} if "covariate" in way else {}
-        test.observe(arms[part], revenue[part], **extra)
-        path.append(test.log_p_value_ / np.log(10.0))
-    return test, np.array(path)
-
-
 log = visits(60_000, np.random.default_rng(0), 1 / 3)
-figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-tests = {}
-for way in ways:
-    tests[way], path = play(way, *log)
-    ax.plot(500 * np.arange(1, len(path) + 1), path, label=way)
-ax.axhline(np.log10(0.05), color="0.5", linewidth=0.8)
+figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+for (way, options), style in zip(ways.items(), ["-", "--", "-.", ":"], strict=True):
+    _, path = play(options, *log, step=500)
+    ax.plot(500 * np.arange(1, 121), path, style, lw=2, label=way)
+ax.axhline(np.log10(0.05), color="0.5", lw=0.8)
+ax.text(0, -1.35, "p = 0.05", va="top")
 ax.set(xlabel="users", ylabel="log10 of the p-value")
-ax.legend(fontsize="small")
+ax.legend()
 plt.show()
 
 # %%
@@ -68,19 +59,18 @@ plt.show()
 # and are asymptotic: the report says so. What users spent before foretells little where
 # so few buy, and is no help here; of time on site or page views it halves the users.
 
-print(tests["bounded, cap at 100"].report())
-print()
-print(tests["estimated variance"].report())
+for way in ("bounded, cap at 100", "estimated variance"):
+    print(play(ways[way], *log, step=500)[0].report(), end="\n\n")
 
 # %%
 # **Is that right?** 200 experiments in which the arms do not differ, 20 000 users each,
 # at level .05:
 
-for way in ways:
+for way, options in ways.items():
     wrong = 0
     for run in range(200):
         null = visits(20_000, np.random.default_rng(run), 0.0)
-        wrong += play(way, *null, step=20_000)[0].p_value_ <= 0.05
+        wrong += play(options, *null, step=20_000)[0].p_value_ <= 0.05
     print(f"{way:28s} {wrong / 200:.3f}")
 
 # %%

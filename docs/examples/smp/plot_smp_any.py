@@ -8,8 +8,8 @@ what a model would say of any answer, normalised over the answers.
 """
 
 # %%
-# Naive Bayes multiplies what it takes for independent, and is far too sure; counts have
-# a law that is wider than Poisson's where rows are few.
+# Naive Bayes multiplies what it takes for independent. Here its four features are
+# readings of one quantity, and it is far too sure.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,39 +19,44 @@ from sklearn.naive_bayes import GaussianNB
 from skbounds import SMPClassifier, SMPRegressor
 
 rng = np.random.default_rng(4)
-n = 14
-y = np.arange(n) % 2
-hidden = rng.normal(size=n) + 1.2 * (2 * y - 1)
-# Four readings of one quantity.
-X = hidden[:, None] + 0.3 * rng.normal(size=(n, 4))
+y = np.arange(14) % 2
+hidden = rng.normal(size=14) + 1.2 * (2 * y - 1)
+X = hidden[:, None] + 0.3 * rng.normal(size=(14, 4))
 grid = np.linspace(-5, 5, 61)
 readings = np.tile(grid[:, None], 4)
 
-plain = GaussianNB().fit(X, y)
-careful = SMPClassifier(GaussianNB()).fit(X, y)
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+for model, style in [(GaussianNB(), "--"), (SMPClassifier(GaussianNB()), "-")]:
+    p = model.fit(X, y).predict_proba(readings)[:, 1]
+    ax.plot(grid, p, style, lw=2)
+ax.plot(hidden, y, "|", color="black", ms=12)
+ax.text(5, 0.95, "naive Bayes", color="C0", ha="right", va="top")
+ax.text(5, 0.47, "SMPClassifier", color="C1", ha="right", va="top")
+ax.text(-1.8, 0.06, "training rows", ha="center")
+ax.set(xlabel="all four readings", ylabel="probability of class 1")
+plt.show()
+
+# %%
+# Where both labels could have been fitted, on the far sides of all rows, the
+# probability goes back to one half. Between the classes little changes.
+#
+# **Counts** have a law that is wider than Poisson's where rows are few.
 
 x = np.sort(rng.uniform(0, 3, 12))
 counts = rng.poisson(np.exp(0.3 + 0.8 * x))
 line = np.linspace(0, 2.8, 57)
 model = SMPRegressor(PoissonRegressor(alpha=0.01), method="influence")
 model.fit(x[:, None], counts)
-
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-axes[0].plot(grid, plain.predict_proba(readings)[:, 1], label="naive Bayes")
-axes[0].plot(grid, careful.predict_proba(readings)[:, 1], label="SMPClassifier")
-axes[0].plot(hidden, y, "|", color="black", markersize=12, label="training rows")
-axes[0].set(xlabel="all four readings", ylabel="probability of class 1")
-axes[0].legend(loc="lower right")
 low, middle, high = model.predict_quantiles(line[:, None], (0.05, 0.5, 0.95)).T
-axes[1].fill_between(line, low, high, alpha=0.3, step="mid", label="5 % to 95 %")
-axes[1].step(line, middle, where="mid", label="median")
-axes[1].plot(line, model.estimator_.predict(line[:, None]), "--", label="fitted mean")
-axes[1].plot(x, counts, ".", color="black", label="training rows")
-axes[1].set(xlabel="x", ylabel="count")
-axes[1].legend(loc="upper left")
+
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+ax.fill_between(line, low, high, alpha=0.3, step="mid", label="5 % to 95 %")
+ax.step(line, middle, where="mid", label="median")
+ax.plot(line, model.estimator_.predict(line[:, None]), "--", label="fitted mean")
+ax.plot(x, counts, ".", color="black", label="training rows")
+ax.set(xlabel="x", ylabel="count")
+ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# Where both labels could have been fitted, on the far sides of all rows, the
-# probability goes back towards one half; between the classes little changes. The band
-# of the counts widens beyond the last row, where one more count would turn the line.
+# The band widens beyond the last row, where one more count would turn the line.

@@ -19,23 +19,19 @@ rng = np.random.default_rng(0)
 x = np.concatenate([rng.uniform(-3, -1, 20), rng.uniform(1.5, 3, 15)])
 y = np.sin(2 * x) + 0.3 * x + 0.15 * rng.standard_t(3, size=len(x))
 grid = np.linspace(-5, 5, 400)
+models = RidgeSMP(alpha="loo"), KernelRidgeSMP(alpha="loo", kernel="rbf", gamma=0.5)
 
-linear = RidgeSMP(alpha="loo").fit(x[:, None], y)
-kernel = KernelRidgeSMP(alpha="loo", kernel="rbf", gamma=0.5).fit(x[:, None], y)
-
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-for ax, model in zip(axes, (linear, kernel), strict=True):
+figure, axes = plt.subplots(2, 1, figsize=(6.4, 6.4), layout="constrained", sharex=True)
+for ax, model in zip(axes, models, strict=True):
+    model.fit(x[:, None], y)
     lower, median, upper = model.predict_quantiles(grid[:, None], [0.05, 0.5, 0.95]).T
     ax.fill_between(grid, lower, upper, alpha=0.3, label="5 % to 95 %")
     ax.plot(grid, median, label="median")
     ax.plot(x, y, ".", color="black", label="training rows")
-    ax.set_title(
-        f"{type(model).__name__}, leave-one-out loss {model.loo_log_loss_:.2f}"
-    )
-    ax.set_xlabel("x")
-axes[0].set_ylabel("y")
-axes[0].set_ylim(-4, 4)
-axes[0].legend()
+    name, loss = type(model).__name__, model.loo_log_loss_
+    ax.set(title=f"{name}, leave-one-out log loss {loss:.2f}", ylim=(-4, 4), ylabel="y")
+axes[0].legend(ncols=3, loc="lower center")
+axes[1].set_xlabel("x")
 plt.show()
 
 # %%

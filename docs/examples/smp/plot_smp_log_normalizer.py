@@ -23,23 +23,27 @@ model = SMPLogisticRegression(C=1.0).fit(X, y)
 
 side = np.linspace(-12, 12, 121)
 rows = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-for ax, values, title, limits in (
-    (axes[0], model.predict_proba(rows)[:, 1], "probability of class 1", (0, 1)),
-    (axes[1], model.log_normalizer(rows), "log Z, in nats", (0, np.log(2))),
+figure, axes = plt.subplots(1, 2, figsize=(7.5, 4.4), layout="constrained", sharey=True)
+for ax, values, title, top, colours in (
+    (axes[0], model.predict_proba(rows)[:, 1], "probability of class 1", 1, "PuOr"),
+    (axes[1], model.log_normalizer(rows), "log Z, in nats", np.log(2), "YlGnBu"),
 ):
     image = ax.pcolormesh(
-        side, side, values.reshape(121, 121), vmin=limits[0], vmax=limits[1]
+        side, side, values.reshape(121, 121), vmin=0, vmax=top, cmap=colours
     )
-    figure.colorbar(image, ax=ax)
-    ax.scatter(*X.T, c=np.where(y, "white", "black"), s=8)
-    ax.set_title(title)
+    figure.colorbar(image, ax=ax, location="bottom", label=title)
+    for label, mark, name in [(0, "wo", "class 0"), (1, "k^", "class 1")]:
+        edge = "black" if label == 0 else "white"
+        ax.plot(*X[y == label].T, mark, mec=edge, ms=5, mew=0.7, label=name)
+    ax.set_aspect("equal")
+axes[1].legend(loc="lower right")
 plt.show()
 
 # %%
 # Along the boundary, away from the rows, either label could be had for a small change
 # of the coefficients: the log normaliser approaches log 2, the prediction one half.
 # Among the rows of one class no label changes the fit much, and it is near 0.
+
 print(f"mean log Z, by leave-one-out: {model.log_normalizer_mean_:.3f} nats")
 print(f"bound of the excess over models of norm 2: {model.excess_risk_bound(2.0):.3f}")
 print(
