@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from schemas import check_schema
 
 from skbounds import _stream_command
 from skbounds.__main__ import main
@@ -50,7 +51,9 @@ def run(capsys, *arguments):
     found = capsys.readouterr()
     assert status == 0, found.err
     assert found.err == ""
-    return json.loads(found.out)
+    account = json.loads(found.out)
+    check_schema("stream", account)
+    return account
 
 
 def same(found, known):

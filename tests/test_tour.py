@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from schemas import check_schema
 
 from skbounds import _tour
 from skbounds.__main__ import main
@@ -61,6 +62,7 @@ def test_own_table(table, capsys, target, task):
     """The task is found out; numbers come as JSON and nothing else."""
     assert main(["--data", table, "--target", target, "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
+    check_schema("tour", numbers)
     assert {entry["task"] for entry in numbers["entries"]} == {"t.csv"}
     keys = {
         "classification": ("log loss", "test error", "estimated error"),
@@ -156,6 +158,7 @@ def test_separators_and_rare_classes(tmp_path, monkeypatch, capsys):
     path.write_text("\n".join([*lines, "1;2;w"]))
     assert main(["--data", str(path), "--target", "kind", "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
+    check_schema("tour", numbers)
     assert numbers["notes"] == [
         "Read semicolon.csv with separator semicolon, decimal point, encoding utf-8.",
         "Left out 1 rows of 1 classes with fewer than 5 rows.",
