@@ -186,15 +186,16 @@ class BestArmDisplay:
         n_arms = self.means.shape[1]
         names = self.names or ["control", *(f"arm {i}" for i in range(1, n_arms))]
         shown = self.means - self.means[:, :1] if self.lifts else self.means
+        adopted_at = self.adopted_at if self.lifts else None
         for i in range(1 if self.lifts else 0, n_arms):
             color = "k" if i == 0 else f"C{(i - 1) % 10}"
             ax.plot(self.times, shown[:, i], color=color, label=names[i])
             ax.fill_between(
                 self.times, self.lower[:, i], self.upper[:, i], color=color, alpha=0.15
             )
-            if self.lifts and self.adopted_at[i]:
+            if adopted_at is not None and adopted_at[i]:
                 ax.axvline(
-                    self.adopted_at[i], color=color, linestyle="--", linewidth=1,
+                    adopted_at[i], color=color, linestyle="--", linewidth=1,
                     label=f"{names[i]} may be adopted",
                 )  # fmt: skip
         last = slice(len(self.times) // 10, None)
