@@ -10,10 +10,11 @@ OLDEST = ["scikit-learn==1.6.0", "numpy==1.26.4", "scipy==1.11.4", "joblib==1.3.
 
 @nox.session
 def lint(session):
-    """Check format and rules as in ``.ci/run``."""
-    session.install("ruff==0.17.6")
+    """Check format, rules and types as in ``.ci/run``."""
+    session.install("ruff==0.17.6", "mypy>=1.18", "matplotlib>=3.8", "numpy>=1.26")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
+    session.run("mypy")
 
 
 @nox.session

@@ -57,6 +57,8 @@ html_theme_options = {"show_nav_level": 2, "use_edit_page_button": False}
 html_show_sourcelink = False
 
 autosummary_generate = True
+# Types are said in the docstrings.
+autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -8,6 +8,26 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
+# By its name true for type checkers, which cannot follow names that are loaded late;
+# typing itself would take most of the time of this import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skbounds import bolstering as bolstering
+    from skbounds import fenchel_young as fenchel_young
+    from skbounds import hmm as hmm
+    from skbounds import kernel_boost as kernel_boost
+    from skbounds import pac_bayes as pac_bayes
+    from skbounds import sequential as sequential
+    from skbounds import smp as smp
+    from skbounds._show_versions import show_versions as show_versions
+    from skbounds.bolstering import *  # noqa: F403
+    from skbounds.fenchel_young import *  # noqa: F403
+    from skbounds.hmm import *  # noqa: F403
+    from skbounds.kernel_boost import *  # noqa: F403
+    from skbounds.pac_bayes import *  # noqa: F403
+    from skbounds.sequential import *  # noqa: F403
+    from skbounds.smp import *  # noqa: F403
+
 _TOPICS = {
     "bolstering": (
         "BolsteredComparison",
@@ -132,14 +152,16 @@ _TOPIC_OF = {name: topic for topic, names in _TOPICS.items() for name in names}
 __all__ = [*sorted(_TOPIC_OF), *_TOPICS, "show_versions"]
 
 
-def __getattr__(name):
-    if name in _TOPICS:
-        return import_module(f"{__name__}.{name}")
-    if name in _TOPIC_OF:
-        return getattr(import_module(f"{__name__}.{_TOPIC_OF[name]}"), name)
-    if name == "show_versions":
-        return import_module(f"{__name__}._show_versions").show_versions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in _TOPICS:
+            return import_module(f"{__name__}.{name}")
+        if name in _TOPIC_OF:
+            return getattr(import_module(f"{__name__}.{_TOPIC_OF[name]}"), name)
+        if name == "show_versions":
+            return import_module(f"{__name__}._show_versions").show_versions
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skbounds import __version__
 from skbounds._callbacks import OF_A_FIT, CallbackSupportMixin, fit_task
+from skbounds._typing import Function
 
 
 class Versioned:
@@ -65,7 +66,8 @@ class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
 
 def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the first caller outside this package and scikit-learn's decorators."""
-    level, frame = 2, sys._getframe(1)
+    level = 2
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(
         ("skbounds.", "sklearn.")
     ):
@@ -74,8 +76,8 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
 
 
 @cache
-def _names_in_signature(cls: type) -> tuple[str, ...]:
-    return tuple(super(SkboundsEstimator, cls)._get_param_names())
+def _names_in_signature(cls: type[SkboundsEstimator]) -> tuple[str, ...]:
+    return tuple(super(SkboundsEstimator, cls)._get_param_names())  # type: ignore[misc]
 
 
 def validate_floats(estimator, X, *, reset: bool) -> np.ndarray:
@@ -117,7 +119,7 @@ def _tell_of_collections(estimator, arguments) -> None:
         )
 
 
-def fit_from_scratch(fit: Callable) -> Callable:
+def fit_from_scratch(fit: Function) -> Function:
     """Make ``fit`` forget the previous fit, and leave nothing behind if it fails.
 
     Fitted attributes, public or private, end with an underscore. They are dropped
@@ -151,10 +153,10 @@ def fit_from_scratch(fit: Callable) -> Callable:
             raise
 
     signature = inspect.signature(fit)
-    return wrapper
+    return cast(Function, wrapper)
 
 
-def unchanged_on_error(method: Callable) -> Callable:
+def unchanged_on_error(method: Function) -> Function:
     """Make a method that continues a fit leave the estimator as it was if it fails."""
 
     @wraps(method)
@@ -168,4 +170,4 @@ def unchanged_on_error(method: Callable) -> Callable:
             vars(self).update(before)
             raise
 
-    return wrapper
+    return cast(Function, wrapper)

@@ -13,7 +13,7 @@ try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing: this scikit-learn has no callbacks."""
 
 

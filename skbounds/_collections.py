@@ -11,7 +11,7 @@ from __future__ import annotations
 from copy import copy
 from functools import partial, wraps
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +21,7 @@ from sklearn.utils import check_array
 from skbounds._base import is_collection, warn_user
 from skbounds._hashes import number_hashes
 from skbounds._labels import check_labels
+from skbounds._typing import Function
 
 # Sums that are added in one task.
 _FAN_IN = 8
@@ -405,7 +406,7 @@ def add_tuples(*parts):
 # ------------------------------------------------------------------------ predictions
 
 
-def lazy_on_collections(method):
+def lazy_on_collections(method: Function) -> Function:
     """Make a method of rows give a collection for a collection, computed when needed.
 
     For methods ``method(self, X, ...)`` that return an array with a line for each row.
@@ -417,7 +418,7 @@ def lazy_on_collections(method):
             return method(self, X, *args, **kwargs)
         return _lazily(self, method, X, args, kwargs)
 
-    return wrapper
+    return cast(Function, wrapper)
 
 
 def _lazily(model, method, X, args, kwargs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -64,7 +66,7 @@ def only_column(y):
 
 def is_number(values) -> bool:
     """Tell whether a column holds numbers (and no truth values or dates)."""
-    dtype = getattr(values, "dtype", None)
+    dtype: Any = getattr(values, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if kind is not None:
         return kind in "iuf"

@@ -11,6 +11,7 @@ import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class TableFile:
         What the user should look at.
     """
 
-    frame: object
+    frame: Any
     notes: list = field(default_factory=list)
     warnings: list = field(default_factory=list)
 

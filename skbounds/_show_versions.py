@@ -33,7 +33,7 @@ def _print_section(title, items):
         print(f"{name:>{width + 4}}: {value}")
 
 
-def show_versions():
+def show_versions() -> None:
     """Print versions, how the native core was built, and the instructions it uses.
 
     Like :func:`sklearn.show_versions`, for bug reports. The instruction level is

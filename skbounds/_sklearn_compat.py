@@ -6,10 +6,11 @@ between versions are levelled in this file and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
@@ -20,12 +21,29 @@ from sklearn.utils._param_validation import (
     Options,
     RealNotInt,
     StrOptions,
-    validate_params,
 )
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import _num_samples as num_samples
+
+from skbounds._typing import Function
+
+if TYPE_CHECKING:
+    # scikit-learn has no types; functions keep theirs under these decorators.
+    def _fit_context(
+        *, prefer_skip_nested_validation: bool
+    ) -> Callable[[Function], Function]: ...
+
+    def available_if(check: Callable) -> Callable[[Function], Function]: ...
+
+    def validate_params(
+        parameter_constraints: dict, *, prefer_skip_nested_validation: bool
+    ) -> Callable[[Function], Function]: ...
+else:
+    from sklearn.base import _fit_context
+    from sklearn.utils._param_validation import validate_params
+    from sklearn.utils.metaestimators import available_if
 
 __all__ = [
     "HasMethods",
@@ -38,6 +56,7 @@ __all__ = [
     "RealNotInt",
     "StrOptions",
     "_fit_context",
+    "available_if",
     "check_method_params",
     "check_sample_weight",
     "is_scorer",

@@ -105,7 +105,8 @@ def run(options, *, report=print) -> dict:
     _check(options)
     source = CodedFile(options, report)
     model = FenchelYoungOnlineClassifier(random_state=0)
-    lines, first = [], []
+    lines: list = []
+    first: list = []
     limits = f"{100 * options.confidence:g} % limits"
     heading = f"{'rows':>12}  {'error':>6}  {limits:^16}  {'plays':>6}  rows a second"
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +36,11 @@ class Task:
 
     kind: str
     name: str
-    X_train: object
-    X_test: object
+    X_train: Any
+    X_test: Any
     y_train: np.ndarray
     y_test: np.ndarray
-    preprocess: object
+    preprocess: Any
 
 
 @dataclass

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import cross_validate
 
+from skbounds._typing import Axes, MatrixLike, Splitter
 from skbounds.bolstering._losses import resolve_losses, respond
+from skbounds.bolstering._record import BolsteredEstimate
 from skbounds.bolstering._scorer import BolsteredScorer
 
 _NAMES = {
@@ -60,7 +65,13 @@ class BolsteredEstimateDisplay:
     (10,)
     """
 
-    def __init__(self, *, estimate, fold_errors=None, test_error=None):
+    def __init__(
+        self,
+        *,
+        estimate: BolsteredEstimate,
+        fold_errors: np.ndarray | None = None,
+        test_error: float | None = None,
+    ) -> None:
         self.estimate = estimate
         self.fold_errors = fold_errors
         self.test_error = test_error
@@ -68,17 +79,17 @@ class BolsteredEstimateDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         *,
-        scorer=None,
-        cv=10,
-        X_test=None,
-        y_test=None,
-        plot=True,
-        ax=None,
-    ):
+        scorer: BolsteredScorer | None = None,
+        cv: int | Splitter | None = 10,
+        X_test: MatrixLike | None = None,
+        y_test: ArrayLike | None = None,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Estimate the error in both ways, and plot them.
 
         Parameters
@@ -130,7 +141,7 @@ class BolsteredEstimateDisplay:
         display = cls(estimate=estimate, fold_errors=fold_errors, test_error=test_error)
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Plot the estimate and its parts.
 
         Parameters

@@ -106,21 +106,21 @@ class BolsteredEstimate:
     predictions: list | None = field(default=None, repr=False, compare=False)
 
     @property
-    def hold_out(self):
+    def hold_out(self) -> float:
         """Mean loss on held-out rows, before the correction."""
         return self.components.get("hold_out", np.nan)
 
     @property
-    def no_information(self):
+    def no_information(self) -> float:
         """Error of predictions that have nothing to do with the labels."""
         return self.components.get("no_information", np.nan)
 
     @property
-    def relative_error(self):
+    def relative_error(self) -> float:
         """Share of the error that is there without any information."""
         return self.components.get("relative_error", np.nan)
 
-    def interval(self, level=0.9):
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Return limits for the error of the estimator fitted on all rows.
 
         For 0-1 loss Wilson's interval around the estimate, as if of n / 1.6 rows, which
@@ -157,7 +157,7 @@ class BolsteredEstimate:
             )
 
     @property
-    def loss_is_score(self):
+    def loss_is_score(self) -> bool:
         """Whether what is estimated is no mean of losses."""
         return self.plan is not None and self.losses is None
 
@@ -208,7 +208,7 @@ class BolsteredComparison:
     estimate_a: BolsteredEstimate = field(repr=False)
     estimate_b: BolsteredEstimate = field(repr=False)
 
-    def interval(self, level=0.9):
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Return limits for the difference of the errors.
 
         Parameters

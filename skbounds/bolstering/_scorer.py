@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -23,6 +26,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
     routing_enabled,
 )
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.bolstering._estimators import check_rows_fitted, is_fitted
 from skbounds.bolstering._losses import CLASSIFICATION, NAMES, Score
 from skbounds.bolstering._parts._estimate import (
@@ -31,6 +35,7 @@ from skbounds.bolstering._parts._estimate import (
     with_resubstitution,
 )
 from skbounds.bolstering._question import Question
+from skbounds.bolstering._record import BolsteredEstimate
 from skbounds.bolstering._rows import Rows, digest
 from skbounds.bolstering._scorer_checks import ScorerChecks
 from skbounds.bolstering._smoothed._estimate import estimate_by_one_fit, find_measure
@@ -42,6 +47,21 @@ from skbounds.bolstering._smoothed._families import (
 from skbounds.bolstering._smoothed._posterior import (
     predictive_law,
     predictive_probabilities,
+)
+
+Method: TypeAlias = Literal["auto", "x", "y", "xy", "x+posterior", "resub"]
+KernelLike: TypeAlias = (
+    Literal["auto", "mpe", "mpe_limit", "mm", "mm_exact", "mm_diag"]
+    | ArrayLike
+    | Callable
+    | MomentKernel
+    | SampledKernel
+)
+LossLike: TypeAlias = (
+    Literal["auto", "squared", "absolute", "zero_one", "log", "brier"]
+    | Callable
+    | list
+    | tuple
 )
 
 
@@ -259,25 +279,25 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
     def __init__(
         self,
         *,
-        method="auto",
-        kernel="auto",
-        loss="auto",
-        standardize=True,
-        semi=False,
-        lam=1.0,
-        posterior=None,
-        integration="auto",
-        n_nodes="auto",
-        n_folds="auto",
-        n_repeats=1,
-        learning_ratio="auto",
-        holdout_scale="deprecated",
-        n_neighbors="deprecated",
-        shrink="deprecated",
-        clip="deprecated",
-        categorical_features=None,
-        random_state=0,
-    ):
+        method: Method = "auto",
+        kernel: KernelLike = "auto",
+        loss: LossLike = "auto",
+        standardize: bool = True,
+        semi: bool = False,
+        lam: float = 1.0,
+        posterior: Any = None,
+        integration: Literal["auto", "closed", "qmc", "mc"] = "auto",
+        n_nodes: int | Literal["auto"] = "auto",
+        n_folds: Literal["auto", 4, 6] = "auto",
+        n_repeats: int = 1,
+        learning_ratio: float | Literal["auto"] = "auto",
+        holdout_scale: float | Literal["deprecated"] = "deprecated",
+        n_neighbors: int | Literal["deprecated"] = "deprecated",
+        shrink: float | Literal["deprecated"] = "deprecated",
+        clip: float | Literal["deprecated"] = "deprecated",
+        categorical_features: ArrayLike | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
         self.method = method
         self.kernel = kernel
         self.loss = loss
@@ -297,7 +317,13 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         self.categorical_features = categorical_features
         self.random_state = random_state
 
-    def __call__(self, estimator, X, y, sample_weight=None):
+    def __call__(
+        self,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float | Any:
         """Return minus the estimated error, as scorers do.
 
         Parameters
@@ -321,14 +347,14 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
 
     def estimate(
         self,
-        estimator,
-        X,
-        y,
-        sample_weight=None,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups=None,
-        return_predictions=False,
-    ):
+        groups: ArrayLike | None = None,
+        return_predictions: bool = False,
+    ) -> BolsteredEstimate | Any:
         """Return the estimated error and its parts.
 
         Parameters
@@ -365,7 +391,9 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the bolstered empirical measure: a kernel around each row.
 
         Scoring does not need this; it is for looking at the kernels and for sampling.
@@ -408,7 +436,9 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         self._rows_ = rows
         return self
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[Any, np.ndarray]:
         """Draw rows from the bolstered empirical measure.
 
         Parameters
@@ -452,7 +482,7 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         return X, y
 
     @property
-    def kernel_(self):
+    def kernel_(self) -> np.ndarray:
         """Covariances of the kernels, in units of the columns."""
         measure = getattr(self, "_measure_", None)
         if measure is None or isinstance(measure.kernels, SampledKernels):
@@ -463,7 +493,9 @@ class BolsteredScorer(ScorerChecks, SkboundsEstimator):
         covariances = measure.covariances()
         return covariances[0] if len(covariances) == 1 else covariances
 
-    def set_score_request(self, *, sample_weight=UNCHANGED):
+    def set_score_request(
+        self, *, sample_weight: bool | str | None = UNCHANGED
+    ) -> Self:
         """Say whether ``sample_weight`` is to be passed when scoring.
 
         Parameters

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
@@ -21,11 +24,17 @@ from sklearn.utils.validation import check_is_fitted
 from skbounds._base import Versioned, fit_from_scratch
 from skbounds._callbacks import CallbackSupportMixin, current_task, hand_on
 from skbounds._sklearn_compat import _fit_context, is_scorer, routing_enabled
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.bolstering._losses import Score, resolve_losses
 from skbounds.bolstering._parts._estimate import warn_of_rows
 from skbounds.bolstering._parts._leave_one_out import has_formula
-from skbounds.bolstering._scorer import BolsteredScorer
-from skbounds.bolstering._val_score import MEAN_SCORINGS, FullSampleSplit, Scoring
+from skbounds.bolstering._scorer import BolsteredScorer, KernelLike, LossLike, Method
+from skbounds.bolstering._val_score import (
+    MEAN_SCORINGS,
+    FullSampleSplit,
+    Scoring,
+    ScoringLike,
+)
 
 # What candidates are ranked by, beside each of their scores.
 _RANKED = "ranked_"
@@ -255,34 +264,34 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Any,
+        param_grid: dict | list[dict],
         *,
-        scoring=None,
-        n_jobs=None,
-        refit=True,
-        verbose=0,
-        error_score=np.nan,
-        return_train_score=False,
-        method="auto",
-        kernel="auto",
-        loss="auto",
-        standardize=True,
-        semi=False,
-        lam=1.0,
-        posterior=None,
-        integration="auto",
-        n_nodes="auto",
-        n_folds="auto",
-        n_repeats=1,
-        learning_ratio="auto",
-        holdout_scale="deprecated",
-        n_neighbors="deprecated",
-        shrink="deprecated",
-        clip="deprecated",
-        categorical_features=None,
-        random_state=0,
-    ):
+        scoring: ScoringLike = None,
+        n_jobs: int | None = None,
+        refit: bool | str | Callable = True,
+        verbose: int = 0,
+        error_score: Literal["raise"] | float = np.nan,
+        return_train_score: bool = False,
+        method: Method = "auto",
+        kernel: KernelLike = "auto",
+        loss: LossLike = "auto",
+        standardize: bool = True,
+        semi: bool = False,
+        lam: float = 1.0,
+        posterior: Any = None,
+        integration: Literal["auto", "closed", "qmc", "mc"] = "auto",
+        n_nodes: int | Literal["auto"] = "auto",
+        n_folds: Literal["auto", 4, 6] = "auto",
+        n_repeats: int = 1,
+        learning_ratio: float | Literal["auto"] = "auto",
+        holdout_scale: float | Literal["deprecated"] = "deprecated",
+        n_neighbors: int | Literal["deprecated"] = "deprecated",
+        shrink: float | Literal["deprecated"] = "deprecated",
+        clip: float | Literal["deprecated"] = "deprecated",
+        categorical_features: ArrayLike | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.scoring = scoring
@@ -312,7 +321,14 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y=None, *, groups=None, **params):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
         """Score all candidates and fit the best one.
 
         Parameters
@@ -348,7 +364,7 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
             losses = plan.scorer._check_question(self.estimator)
             rows = plan.scorer._read(X, y, None, classification, groups)
         if rows is None:
-            question = _LateQuestion(plan, (X, y, groups), fit_params)
+            question: Any = _LateQuestion(plan, (X, y, groups), fit_params)
         else:
             question = _Question(plan, rows, losses, fit_params)
             if self.method == "auto" and not has_formula(self.estimator):
@@ -417,7 +433,7 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
 
-    def score(self, X, y=None, **params):
+    def score(self, X: MatrixLike, y: ArrayLike | None = None, **params: Any) -> float:
         """Return the plain score of the best estimator on some rows.
 
         Parameters
@@ -489,7 +505,7 @@ class BolsteredSearchCV(Versioned, GridSearchCV):
             )
         return self.refit
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata is routed: to the fits of the estimator.
 
         Returns

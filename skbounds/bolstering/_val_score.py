@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.utils import indexable
@@ -13,10 +17,13 @@ from sklearn.utils.metadata_routing import (
 )
 
 from skbounds._sklearn_compat import Integral, num_samples, routing_enabled
+from skbounds._typing import MatrixLike
 from skbounds.bolstering._losses import Loss, Score, score_name
 from skbounds.bolstering._parts._estimate import estimate_pair
-from skbounds.bolstering._record import compare_estimates
+from skbounds.bolstering._record import BolsteredComparison, compare_estimates
 from skbounds.bolstering._scorer import BolsteredScorer, score_key
+
+ScoringLike: TypeAlias = str | Callable | list | tuple | dict | None
 
 
 def _own_score(error, estimator, y):
@@ -79,7 +86,9 @@ class FullSampleSplit:
     (1,)
     """
 
-    def split(self, X, y=None, groups=None):
+    def split(
+        self, X: MatrixLike, y: Any = None, groups: None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield all rows twice.
 
         Parameters
@@ -104,7 +113,7 @@ class FullSampleSplit:
         rows = np.arange(num_samples(X))
         yield rows, rows
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return 1.
 
         Parameters
@@ -223,8 +232,16 @@ class _AnyEstimator:
 
 
 def bolstered_val_score(
-    estimator, X, y, *, groups=None, scoring=None, params=None, n_jobs=None, **options
-):
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    scoring: ScoringLike = None,
+    params: dict | None = None,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> np.ndarray | Any:
     """Estimate an estimator's score on new rows; replaces ``cross_val_score``.
 
     By a `BolsteredScorer`: with the default method, clones are fitted on a few parts of
@@ -302,9 +319,17 @@ def bolstered_val_score(
 
 
 def compare_bolstered(
-    estimator_a, estimator_b, X, y, *, groups=None, scoring=None, params=None,
-    n_jobs=None, **options,
-):  # fmt: skip
+    estimator_a: Any,
+    estimator_b: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    scoring: str | None = None,
+    params: dict | None = None,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> BolsteredComparison:
     """Compare the errors of two estimators on new rows.
 
     Both are fitted on the same parts of the rows, and what counts are the differences

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import inf, isnan, log, nan, sqrt
 from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._core import fenchel_young as _core
+from skbounds._typing import MatrixLike
 from skbounds.fenchel_young import _bounds
 from skbounds.fenchel_young._arrays import check_row_weights
 from skbounds.fenchel_young._offline import comparator_losses
@@ -18,7 +21,7 @@ from skbounds.fenchel_young._offline import comparator_losses
 def _account(name, index, doc):
     """Return a read-only attribute that is one number of the stream's accounts."""
 
-    def read(self):
+    def read(self) -> float:
         return float(self._scalar(index))
 
     read.__name__ = name
@@ -28,6 +31,10 @@ def _account(name, index, doc):
 
 class RegretAccounts:
     """Mixin: losses so far, bounds and certificates."""
+
+    if TYPE_CHECKING:
+        # Of the classes that it is mixed into.
+        def __getattr__(self, name: str) -> Any: ...
 
     def _scalar(self, name):
         self._require_state()
@@ -52,23 +59,23 @@ class RegretAccounts:
     )
 
     @property
-    def n_samples_seen_(self):
+    def n_samples_seen_(self) -> int:
         """Rows that the accounts cover."""
         return int(self._scalar("ROUNDS"))
 
     @property
-    def sum_of_weights_(self):
+    def sum_of_weights_(self) -> float:
         """Sum of the weights of the rows that the accounts cover."""
         return float(self._scalar("WEIGHT_SUM"))
 
     @property
-    def loss_scale_(self):
+    def loss_scale_(self) -> float:
         """Factor of the surrogate loss in accounts and bounds."""
         self._require_state()
         return self._scale_
 
     @property
-    def feature_norm_(self):
+    def feature_norm_(self) -> float:
         """Row norm that bounds are stated for, times the root of the row's weight."""
         self._require_state()
         if self._learner_ in ("mixture", "dual"):
@@ -76,7 +83,7 @@ class RegretAccounts:
         return self._norm_limit_
 
     @property
-    def bound_valid_(self):
+    def bound_valid_(self) -> bool:
         """Whether the conditions of the regret bound hold for the rows so far."""
         self._require_state()
         if self._scalar("BEYOND") > 0:
@@ -163,7 +170,7 @@ class RegretAccounts:
             gap, self._scale_, constants.curvature, length, step, norm
         )
 
-    def surrogate_regret_bound(self, norm, delta=None):
+    def surrogate_regret_bound(self, norm: float, delta: float | None = None) -> float:
         """Bound the surrogate regret against linear predictors of a norm.
 
         Parameters
@@ -219,7 +226,7 @@ class RegretAccounts:
             delta,
         )
 
-    def draw_margin(self, delta):
+    def draw_margin(self, delta: float) -> float:
         """Return what realised losses may exceed their expectations by, and rarely do.
 
         Parameters
@@ -242,7 +249,13 @@ class RegretAccounts:
         variance = expected - self._scalar("EXPECTED_SQUARED") / largest**2
         return largest * _bounds.draw_margin(max(variance, 0.0), _check_delta(delta))
 
-    def surrogate_regret_certificate(self, norm=None, *, coef=None, delta=None):
+    def surrogate_regret_certificate(
+        self,
+        norm: float | None = None,
+        *,
+        coef: ArrayLike | None = None,
+        delta: float | None = None,
+    ) -> float:
         """Bound the surrogate regret by what the accounts say about this stream.
 
         Parameters
@@ -344,7 +357,13 @@ class RegretAccounts:
             )
         return coef
 
-    def comparator_loss(self, coef, X, y, sample_weight=None):
+    def comparator_loss(
+        self,
+        coef: ArrayLike,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return the loss of a fixed linear predictor on the stream.
 
         `expected_cumulative_loss_` less this is the surrogate regret.
@@ -382,7 +401,7 @@ class RegretAccounts:
         return float(self._scale_ * (weight[kept] @ losses))
 
     @property
-    def n_feature_resets_(self):
+    def n_feature_resets_(self) -> np.ndarray:
         """How often the scaling of each feature began anew."""
         self._require_state()
         robust = self._state_["robust"]
@@ -391,7 +410,7 @@ class RegretAccounts:
         return robust[_core.RESETS].astype(np.int64)
 
     @property
-    def progressive_errors_(self):
+    def progressive_errors_(self) -> float:
         """Target loss of `predict` on each row before it was learnt, summed."""
         self._require_state()
         if self._make_loss().structure == "birkhoff":
@@ -401,7 +420,9 @@ class RegretAccounts:
             )
         return float(self._scalar("PROGRESSIVE"))
 
-    def error_interval(self, confidence=0.95, kind="predict"):
+    def error_interval(
+        self, confidence: float = 0.95, kind: Literal["predict", "play"] = "predict"
+    ) -> tuple[float, float]:
         """Return limits for the mean error of the predictions on the stream so far.
 
         Parameters

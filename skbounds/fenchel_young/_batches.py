@@ -7,10 +7,14 @@ import os
 import pickle
 import re
 import time
+from collections.abc import Callable
 from numbers import Integral
+from os import PathLike
 from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds import __version__
 from skbounds._record_batches import n_rows_of, read_batches
@@ -29,16 +33,16 @@ class PlaysBatches:
 
     def play_batches(
         self,
-        batches,
+        batches: Any,
         *,
-        target=None,
-        sample_weight=None,
-        classes=None,
-        batch_size=2**16,
-        checkpoint=None,
-        checkpoint_every=1_000_000,
-        progress=None,
-    ):
+        target: str | list[str] | None = None,
+        sample_weight: str | None = None,
+        classes: ArrayLike | Literal["grow"] | None = None,
+        batch_size: int = 2**16,
+        checkpoint: str | PathLike | None = None,
+        checkpoint_every: int = 1_000_000,
+        progress: Callable[[Any, int], object] | None = None,
+    ) -> Self:
         """Go on with the stream batch by batch: play each row, then learn it.
 
         ``partial_fit`` for all batches in one call, in constant memory: one batch at a

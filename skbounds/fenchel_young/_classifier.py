@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from skbounds._sklearn_compat import StrOptions
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._losses import FenchelYoungLoss
-from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import ClassTargets
 
 
@@ -195,27 +197,27 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
 
     def __init__(
         self,
-        loss="logistic",
+        loss: Literal["logistic", "sparsemax"] = "logistic",
         *,
-        learner="mixture",
-        experts=(1.0, 4.0, 16.0),
-        share=1e-3,
-        feature_scaling="auto",
-        clip=3.0,
-        learning_rate="auto",
-        feature_norm="auto",
-        diameter=None,
-        initial_wealth=1.0,
-        constants="sharp",
-        decoding="randomized",
-        certificate="auto",
-        fit_intercept=True,
-        average=False,
-        new_features="raise",
-        max_iter=1,
-        random_state=None,
-        verbose=0,
-    ):
+        learner: Learner = "mixture",
+        experts: ArrayLike = (1.0, 4.0, 16.0),
+        share: float = 1e-3,
+        feature_scaling: Literal["auto", "standard", "none"] = "auto",
+        clip: float = 3.0,
+        learning_rate: Literal["auto"] | float = "auto",
+        feature_norm: Literal["auto"] | float = "auto",
+        diameter: float | None = None,
+        initial_wealth: float = 1.0,
+        constants: Literal["sharp", "paper"] = "sharp",
+        decoding: Literal["randomized", "argmax", "sample"] = "randomized",
+        certificate: Literal["auto", "safe", "all"] = "auto",
+        fit_intercept: bool = True,
+        average: bool = False,
+        new_features: Literal["raise", "grow"] = "raise",
+        max_iter: int = 1,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.learner = learner
         self.experts = experts
@@ -236,7 +238,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict class probabilities (the regularised prediction).
 
         Parameters
@@ -251,7 +253,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         """
         return self._predict_points(X)
 
-    def decode_proba(self, X):
+    def decode_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the exact law of the randomised decoding.
 
         Parameters
@@ -266,7 +268,7 @@ class FenchelYoungOnlineClassifier(ClassTargets, ClassifierMixin, FenchelYoungOn
         """
         return self._decoded_means(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return confidence scores.
 
         Parameters

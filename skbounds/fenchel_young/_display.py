@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skbounds._blocks import row_blocks
+from skbounds._typing import Axes, MatrixLike
 from skbounds.fenchel_young._offline import comparator_losses, fit_comparator
 from skbounds.fenchel_young._online import FenchelYoungOnline
 
@@ -63,13 +67,13 @@ class SurrogateRegretDisplay:
     def __init__(
         self,
         *,
-        n_samples,
-        expected_loss,
-        comparator_loss,
-        bound,
-        certificate,
-        name=None,
-    ):
+        n_samples: np.ndarray,
+        expected_loss: np.ndarray,
+        comparator_loss: np.ndarray,
+        bound: np.ndarray,
+        certificate: np.ndarray,
+        name: str | None = None,
+    ) -> None:
         self.n_samples = n_samples
         self.expected_loss = expected_loss
         self.comparator_loss = comparator_loss
@@ -81,18 +85,18 @@ class SurrogateRegretDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: MatrixLike,
+        y: Any,
         *,
-        comparator=None,
-        alpha=1.0,
-        n_points=100,
-        plot=True,
-        ax=None,
-        name=None,
-        **kwargs,
-    ):
+        comparator: ArrayLike | None = None,
+        alpha: float = 1.0,
+        n_points: int = 100,
+        plot: bool = True,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Play a stream with a clone of the estimator, and compare.
 
         Parameters
@@ -174,7 +178,9 @@ class SurrogateRegretDisplay:
         )
         return display.plot(ax=ax, **kwargs) if plot else display
 
-    def plot(self, ax=None, *, show_bound=True, **kwargs):
+    def plot(
+        self, ax: Axes | None = None, *, show_bound: bool = True, **kwargs: Any
+    ) -> Self:
         """Draw regret, bound and certificate against the number of rows.
 
         Parameters

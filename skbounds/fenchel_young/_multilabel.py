@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
@@ -13,8 +14,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import StrOptions
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._losses import FenchelYoungLoss
-from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import asks_to_grow
 
 
@@ -190,27 +192,29 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
 
     def __init__(
         self,
-        loss="sigmoid",
+        loss: Literal["sigmoid", "sparsemap"] = "sigmoid",
         *,
-        learner="auto",
-        experts=(1.0, 4.0, 16.0),
-        share=1e-3,
-        feature_scaling="auto",
-        clip=3.0,
-        learning_rate="auto",
-        feature_norm="auto",
-        diameter=None,
-        initial_wealth=1.0,
-        constants="sharp",
-        decoding="coordinatewise",
-        certificate="auto",
-        fit_intercept=True,
-        average=False,
-        new_features="raise",
-        max_iter=1,
-        random_state=None,
-        verbose=0,
-    ):
+        learner: Learner = "auto",
+        experts: ArrayLike = (1.0, 4.0, 16.0),
+        share: float = 1e-3,
+        feature_scaling: Literal["auto", "standard", "none"] = "auto",
+        clip: float = 3.0,
+        learning_rate: Literal["auto"] | float = "auto",
+        feature_norm: Literal["auto"] | float = "auto",
+        diameter: float | None = None,
+        initial_wealth: float = 1.0,
+        constants: Literal["sharp", "paper"] = "sharp",
+        decoding: Literal[
+            "coordinatewise", "randomized", "argmax", "sample"
+        ] = "coordinatewise",
+        certificate: Literal["auto", "safe", "all"] = "auto",
+        fit_intercept: bool = True,
+        average: bool = False,
+        new_features: Literal["raise", "grow"] = "raise",
+        max_iter: int = 1,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.learner = learner
         self.experts = experts
@@ -231,7 +235,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict label probabilities (the regularised prediction).
 
         Parameters
@@ -246,7 +250,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         """
         return self._predict_points(X)
 
-    def decode_proba(self, X):
+    def decode_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the exact marginal law of the randomised decoding.
 
         Parameters
@@ -261,7 +265,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         """
         return self._decoded_means(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return confidence scores, positive where `predict` says 1.
 
         Parameters
@@ -289,7 +293,9 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
             scores[block] = part
         return scores - 0.5 if loss.loss == "sparsemap" else scores
 
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return one minus the Hamming loss of `predict`.
 
         Parameters
@@ -310,7 +316,7 @@ class FenchelYoungOnlineMultilabelClassifier(ClassifierMixin, FenchelYoungOnline
         check_consistent_length(X, y, sample_weight)
         truth = self._encode(y, None, False, False)
         right = np.mean(self.predict(X) == truth, axis=1)
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
 
     def _make_loss(self):
         return FenchelYoungLoss("cube", self._params_["loss"], len(self.classes_))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import (
     check_consistent_length,
     validate_data,
@@ -24,6 +25,7 @@ from skbounds._blocks import row_blocks
 from skbounds._callbacks import current_task
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds._typing import MatrixLike
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
     canonical_rows,
@@ -44,6 +46,7 @@ from skbounds.fenchel_young._predictions import OnlinePredictions
 from skbounds.fenchel_young._row_by_row import RowByRow
 from skbounds.fenchel_young._state import StreamState
 
+Learner: TypeAlias = Literal["auto", "mixture", "adaptive", "parameter_free", "ogd"]
 # Uniform numbers drawn at a time; bounds the memory of long calls.
 _UNIFORMS = 2**20
 
@@ -124,7 +127,7 @@ class FenchelYoungOnline(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Learn from the rows as one stream, in the given order.
 
         Parameters
@@ -162,7 +165,13 @@ class FenchelYoungOnline(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | Literal["grow"] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Go on with the stream: play each row, then learn it.
 
         Parameters
@@ -192,7 +201,13 @@ class FenchelYoungOnline(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def play(self, X, y, classes=None, sample_weight=None):
+    def play(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: Literal["grow"] | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Go on with the stream and return what was played on it.
 
         Each row is played before its target is looked at: a progressive validation of

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._base import warn_user
 from skbounds._labels import declared_order
 from skbounds._sklearn_compat import StrOptions
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._losses import FenchelYoungLoss
-from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import ClassTargets
 
 
@@ -171,24 +173,26 @@ class FenchelYoungOnlineOrdinalClassifier(
 
     def __init__(
         self,
-        loss="sparsemap",
+        loss: Literal["sparsemap"] = "sparsemap",
         *,
-        learner="auto",
-        feature_scaling="auto",
-        clip=3.0,
-        learning_rate="auto",
-        feature_norm="auto",
-        diameter=None,
-        initial_wealth=1.0,
-        constants="sharp",
-        decoding="coordinatewise",
-        fit_intercept=True,
-        average=False,
-        new_features="raise",
-        max_iter=1,
-        random_state=None,
-        verbose=0,
-    ):
+        learner: Learner = "auto",
+        feature_scaling: Literal["auto", "standard", "none"] = "auto",
+        clip: float = 3.0,
+        learning_rate: Literal["auto"] | float = "auto",
+        feature_norm: Literal["auto"] | float = "auto",
+        diameter: float | None = None,
+        initial_wealth: float = 1.0,
+        constants: Literal["sharp", "paper"] = "sharp",
+        decoding: Literal[
+            "coordinatewise", "randomized", "argmax", "sample"
+        ] = "coordinatewise",
+        fit_intercept: bool = True,
+        average: bool = False,
+        new_features: Literal["raise", "grow"] = "raise",
+        max_iter: int = 1,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.learner = learner
         self.feature_scaling = feature_scaling
@@ -206,7 +210,7 @@ class FenchelYoungOnlineOrdinalClassifier(
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict level probabilities (the regularised prediction).
 
         Parameters
@@ -221,7 +225,7 @@ class FenchelYoungOnlineOrdinalClassifier(
         """
         return self._levels(self._predict_points(X))
 
-    def decode_proba(self, X):
+    def decode_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the exact law of the randomised decoding.
 
         Parameters
@@ -236,7 +240,9 @@ class FenchelYoungOnlineOrdinalClassifier(
         """
         return self._levels(self._decoded_means(X))
 
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return the negative mean absolute error of `predict`, in levels.
 
         Parameters
@@ -257,7 +263,8 @@ class FenchelYoungOnlineOrdinalClassifier(
         check_consistent_length(X, y, sample_weight)
         truth = self._encode(y, None, False, False)[:, 0]
         predicted = self._encode(self.predict(X), None, False, False)[:, 0]
-        return -float(np.average(np.abs(truth - predicted), weights=sample_weight))
+        errors = np.abs(truth - predicted)
+        return -float(np.average(errors, weights=sample_weight))  # type: ignore[arg-type]
 
     def _encode(self, y, classes, first, complete):
         if first and classes is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,12 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._core import fenchel_young as _core
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._arrays import canonical_rows
 from skbounds.fenchel_young._growth import are_dicts, code_dict
 
 
 class OnlinePredictions:
     """Mixin: what the learnt weights say about rows, without learning from them."""
+
+    if TYPE_CHECKING:
+        # Of the classes that it is mixed into.
+        def __getattr__(self, name: str) -> Any: ...
 
     def _check_rows(self, X):
         check_is_fitted(self)
@@ -215,7 +221,7 @@ class OnlinePredictions:
         weights = self._state_["weights"]
         return np.broadcast_to(weights, (loss.n_outputs, weights.shape[1]))
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the vertex nearest to the regularised prediction.
 
         Parameters
@@ -231,7 +237,9 @@ class OnlinePredictions:
         u = self._predict_points(X)
         return self._decode_plays(self._make_loss().nearest(u))
 
-    def predict_randomized(self, X, random_state=None):
+    def predict_randomized(
+        self, X: MatrixLike, random_state: RandomState = None
+    ) -> np.ndarray:
         """Draw predictions from the law of the randomised decoding.
 
         Parameters
@@ -300,7 +308,7 @@ class OnlinePredictions:
             raise AttributeError("Only learner='mixture' has experts.")
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """Weights on raw features; for a mixture, the experts' weighted mean."""
         coef, _, loss = self._raw_coefficients()
         if self._learner_ != "mixture":
@@ -308,7 +316,7 @@ class OnlinePredictions:
         return np.einsum("mkj,km->kj", coef, self._weights_by_output(loss))
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> np.ndarray:
         """Intercepts; for a mixture, the experts' weighted mean."""
         _, intercept, loss = self._raw_coefficients()
         if self._learner_ != "mixture":
@@ -316,19 +324,19 @@ class OnlinePredictions:
         return np.einsum("mk,km->k", intercept, self._weights_by_output(loss))
 
     @property
-    def expert_coefs_(self):
+    def expert_coefs_(self) -> np.ndarray:
         """Weights of the experts on raw features."""
         self._require_mixture()
         return self._raw_coefficients()[0]
 
     @property
-    def expert_intercepts_(self):
+    def expert_intercepts_(self) -> np.ndarray:
         """Intercepts of the experts."""
         self._require_mixture()
         return self._raw_coefficients()[1]
 
     @property
-    def expert_weights_(self):
+    def expert_weights_(self) -> np.ndarray:
         """Bayes weights of the experts."""
         self._require_mixture()
         weights = self._state_["weights"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._base import unchanged_on_error
 from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._losses import FenchelYoungLoss
-from skbounds.fenchel_young._online import FenchelYoungOnline
+from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import asks_to_grow
 
 
@@ -175,25 +177,25 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
 
     def __init__(
         self,
-        structure="permutahedron",
+        structure: Literal["permutahedron", "birkhoff"] = "permutahedron",
         *,
-        mu=1.0,
-        learner="auto",
-        feature_scaling="auto",
-        clip=3.0,
-        learning_rate="auto",
-        feature_norm="auto",
-        diameter=None,
-        initial_wealth=1.0,
-        constants="sharp",
-        decoding="randomized",
-        fit_intercept=True,
-        average=False,
-        new_features="raise",
-        max_iter=1,
-        random_state=None,
-        verbose=0,
-    ):
+        mu: float = 1.0,
+        learner: Learner = "auto",
+        feature_scaling: Literal["auto", "standard", "none"] = "auto",
+        clip: float = 3.0,
+        learning_rate: Literal["auto"] | float = "auto",
+        feature_norm: Literal["auto"] | float = "auto",
+        diameter: float | None = None,
+        initial_wealth: float = 1.0,
+        constants: Literal["sharp", "paper"] = "sharp",
+        decoding: Literal["randomized", "argmax", "sample"] = "randomized",
+        fit_intercept: bool = True,
+        average: bool = False,
+        new_features: Literal["raise", "grow"] = "raise",
+        max_iter: int = 1,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.mu = mu
         self.learner = learner
@@ -214,7 +216,9 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(  # type: ignore[override]  # no classes
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Go on with the stream: play each row, then learn it.
 
         Parameters
@@ -237,7 +241,9 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def play(self, X, y, sample_weight=None):
+    def play(  # type: ignore[override]  # no classes
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Go on with the stream and return what was played on it.
 
         Parameters
@@ -259,7 +265,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         plays = self._go_on(X, y, None, sample_weight, keep=True)
         return self._decode_plays(plays)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the regularised prediction: the mean of a random ranking.
 
         Parameters
@@ -275,7 +281,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         """
         return self._shape_of(self._predict_points(X))
 
-    def decode_proba(self, X):
+    def decode_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the exact mean of the randomised decoding.
 
         Parameters
@@ -290,7 +296,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         """
         return self._shape_of(self._decoded_means(X))
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the linear scores.
 
         Parameters
@@ -309,7 +315,9 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
             scores[block] = part
         return self._shape_of(scores)
 
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return one minus the mean target loss of `predict`.
 
         Parameters
@@ -335,7 +343,7 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
         else:
             d = truth.shape[1]
             losses = 3.0 * np.sum((truth - predicted) ** 2, axis=1) / (d * (d * d - 1))
-        return float(np.average(1.0 - losses, weights=sample_weight))
+        return float(np.average(1.0 - losses, weights=sample_weight))  # type: ignore[arg-type]
 
     def _shape_of(self, points):
         if self._params_["structure"] == "permutahedron":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from skbounds._base import unchanged_on_error
@@ -45,7 +46,15 @@ class Ticket:
 class RowByRow:
     """Mixin: the light path, for one row at a time."""
 
-    def play_one(self, x, sample_weight=1.0):
+    if TYPE_CHECKING:
+        # Of the classes that it is mixed into.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def play_one(
+        self,
+        x: ArrayLike | tuple[ArrayLike, ArrayLike] | Mapping[Any, float],
+        sample_weight: float = 1.0,
+    ) -> Ticket:
         """Play one row whose target is not known yet.
 
         Parameters
@@ -77,7 +86,12 @@ class RowByRow:
         return self._play_ahead(light, light.copied_arrays(), float(sample_weight))
 
     @unchanged_on_error
-    def learn_one(self, x, y, sample_weight=1.0):
+    def learn_one(
+        self,
+        x: ArrayLike | tuple[ArrayLike, ArrayLike] | Mapping[Any, float] | Ticket,
+        y: Any,
+        sample_weight: float = 1.0,
+    ) -> Any:
         """Play one row, then learn it: the light path, for streams row by row.
 
         Parameters
@@ -135,7 +149,7 @@ class RowByRow:
         return self._decode_plays(light.plays.copy())[0]
 
     @property
-    def n_open_tickets_(self):
+    def n_open_tickets_(self) -> int:
         """Plays of `play_one` that were not learnt yet."""
         self._require_state()
         return len(self._tickets_)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log, sqrt
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,6 +20,7 @@ from skbounds._base import SkboundsEstimator, fit_from_scratch, unchanged_on_err
 from skbounds._callbacks import current_task
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
     adapted_magnitudes,
@@ -231,21 +234,21 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     def __init__(
         self,
-        structure,
+        structure: Structure,
         *,
-        loss="auto",
-        learner="auto",
-        experts=(1.0, 4.0, 16.0),
-        share=1e-3,
-        feature_scaling="auto",
-        clip=3.0,
-        learning_rate="auto",
-        decoding="randomized",
-        fit_intercept=True,
-        max_iter=1,
-        random_state=None,
-        verbose=0,
-    ):
+        loss: Literal["auto", "crf", "sparsemap"] = "auto",
+        learner: Literal["auto", "mixture", "dual"] = "auto",
+        experts: ArrayLike = (1.0, 4.0, 16.0),
+        share: float = 1e-3,
+        feature_scaling: Literal["auto", "none"] = "auto",
+        clip: float = 3.0,
+        learning_rate: Literal["auto"] | float = "auto",
+        decoding: Literal["randomized", "argmax", "sample"] = "randomized",
+        fit_intercept: bool = True,
+        max_iter: int = 1,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.loss = loss
         self.learner = learner
@@ -264,7 +267,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: Sequence[Any] | np.ndarray) -> Self:
         """Learn from the rows as one stream, in the given order.
 
         Parameters
@@ -305,7 +308,12 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: Sequence[Any] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Go on with the stream: play each row, then learn it.
 
         Parameters
@@ -327,7 +335,12 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_error
-    def play(self, X, y, sample_weight=None):
+    def play(
+        self,
+        X: MatrixLike,
+        y: Sequence[Any] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+    ) -> np.ndarray | list:
         """Go on with the stream and return what was played on it.
 
         Parameters
@@ -356,7 +369,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
             self._restore(*saved)
             raise
 
-    def play_one(self, x, sample_weight=1.0):
+    def play_one(self, x: ArrayLike, sample_weight: float = 1.0) -> Ticket:
         """Play one row whose target is not known yet.
 
         Parameters
@@ -388,7 +401,9 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         )  # fmt: skip
 
     @unchanged_on_error
-    def learn_one(self, x, y, sample_weight=1.0):
+    def learn_one(
+        self, x: ArrayLike | Ticket, y: Any, sample_weight: float = 1.0
+    ) -> Any:
         """Play one row, then learn it.
 
         Parameters
@@ -427,7 +442,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     # ------------------------------------------------------------ predictions
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray | list:
         """Predict the output nearest to the regularised prediction.
 
         Parameters
@@ -443,7 +458,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         looks = self._looks(X)
         return self._decoded([self._nearest(look["point"]) for look in looks])
 
-    def predict_marginals(self, X):
+    def predict_marginals(self, X: MatrixLike) -> np.ndarray | list[np.ndarray]:
         """Predict the regularised prediction itself, a mean of outputs.
 
         Parameters
@@ -459,7 +474,9 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         points = [look["point"] for look in self._looks(X)]
         return points if self._many_ else np.array(points)
 
-    def predict_randomized(self, X, random_state=None):
+    def predict_randomized(
+        self, X: MatrixLike, random_state: RandomState = None
+    ) -> np.ndarray | list:
         """Draw predictions from the law of the randomised decoding.
 
         Parameters
@@ -481,7 +498,12 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         decoding = "randomized" if decoding == "argmax" else decoding
         return self._decoded([self._decode(look, rng, decoding)[0] for look in looks])
 
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: Sequence[Any] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return one minus the mean loss of `predict`.
 
         Parameters
@@ -505,17 +527,17 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
             v, c = self._structure.loss_coefficients(vertex)
             point = self._look(row, None)["point"]
             losses.append(v @ self._nearest(point) + c)
-        return 1.0 - float(np.average(losses, weights=sample_weight))
+        return 1.0 - float(np.average(losses, weights=sample_weight))  # type: ignore[arg-type]
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """Weights of the experts on features as the learner sees them."""
         self._require_state()
         factors = self._factors()
         return factors[:, None, None] * np.moveaxis(self._state_["coef"], 1, 2)
 
     @property
-    def shared_coef_(self):
+    def shared_coef_(self) -> np.ndarray:
         """Scores that no feature enters."""
         self._require_state()
         factors = np.ones(len(self._state_["shared"]))
@@ -523,18 +545,26 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         return factors[:, None] * self._state_["shared"]
 
     @property
-    def expert_weights_(self):
+    def expert_weights_(self) -> np.ndarray:
         """Bayes weights of the experts."""
         self._require_state()
         return self._state_["weights"][0].copy()
 
     @property
-    def n_open_tickets_(self):
+    def n_open_tickets_(self) -> int:
         """Plays of `play_one` that were not learnt yet."""
         self._require_state()
         return len(self._tickets_)
 
-    def comparator_loss(self, coef, X, y, sample_weight=None, *, shared=None):
+    def comparator_loss(  # type: ignore[override]
+        self,
+        coef: ArrayLike,
+        X: MatrixLike,
+        y: Sequence[Any] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+        *,
+        shared: ArrayLike | None = None,
+    ) -> float:
         """Return the loss of a fixed linear predictor on the stream.
 
         Parameters
@@ -582,8 +612,13 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
         return float(self._scale_ * total)
 
     def surrogate_regret_certificate(
-        self, norm=None, *, coef=None, shared=None, delta=None
-    ):
+        self,
+        norm: float | None = None,
+        *,
+        coef: ArrayLike | None = None,
+        shared: ArrayLike | None = None,
+        delta: float | None = None,
+    ) -> float:
         """Bound the surrogate regret by what the accounts say about this stream.
 
         Parameters

@@ -8,9 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from math import inf, sqrt
 from numbers import Integral
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.special import logsumexp
 
@@ -61,28 +63,30 @@ class Structure(ABC):
     size: int | None = None
 
     @property
-    def most_wrong(self):
+    def most_wrong(self) -> int:
         """Largest number of entries in which two vertices differ."""
+        n_outputs = cast(int, self.n_outputs)
         if self.size is None:
-            return self.n_outputs
-        return 2 * min(self.size, self.n_outputs - self.size)
+            return n_outputs
+        return 2 * min(self.size, n_outputs - self.size)
 
     @property
-    def separation(self):
+    def separation(self) -> float:
         """Nu: 1 for zeros and ones, the root of 2 where their sizes agree."""
         return 1.0 if self.size is None else sqrt(2.0)
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         """Gamma of the share of wrong entries (by Cauchy's inequality)."""
+        n_outputs = cast(int, self.n_outputs)
         if self.size is None:
-            return sqrt(self.n_outputs) / self.most_wrong
+            return sqrt(n_outputs) / self.most_wrong
         # Where sizes agree, as much is missing in the target as is wrong outside.
-        rest = self.n_outputs - self.size
+        rest = n_outputs - self.size
         return 2.0 / (self.most_wrong * sqrt(1.0 / self.size + 1.0 / rest))
 
     @abstractmethod
-    def maximise(self, scores):
+    def maximise(self, scores: np.ndarray) -> ArrayLike:
         """Return the vertex with the largest inner product with the scores.
 
         Parameters
@@ -96,7 +100,7 @@ class Structure(ABC):
             Of zeros and ones.
         """
 
-    def encode(self, y):
+    def encode(self, y: Any) -> np.ndarray:
         """Return the vertex that a target means; the default is the target itself."""
         vertex = np.asarray(y)
         if vertex.shape != (self.n_outputs,) or not np.isin(vertex, (0, 1)).all():
@@ -110,15 +114,15 @@ class Structure(ABC):
             )
         return vertex.astype(np.float64)
 
-    def decode(self, vertex):
+    def decode(self, vertex: np.ndarray) -> Any:
         """Return a vertex in the form of the targets."""
         return np.asarray(vertex).astype(np.int64)
 
-    def nearest(self, point):
+    def nearest(self, point: np.ndarray) -> ArrayLike:
         """Return the vertex nearest to a point of the hull (Proposition 3.2)."""
         return self.maximise(2.0 * point - 1.0)
 
-    def squared_reach(self, norms):
+    def squared_reach(self, norms: np.ndarray) -> float:
         """Return half the largest squared gradient of a row with positions so long.
 
         Of <scores, y' - y> in the weights, over vertices y' and y; only for structures
@@ -129,7 +133,7 @@ class Structure(ABC):
             length = max(length, 1.0)
         return 0.5 * self.most_wrong * length
 
-    def loss_coefficients(self, vertex):
+    def loss_coefficients(self, vertex: np.ndarray) -> tuple[np.ndarray, float]:
         """Return v and c of the target's loss, ``<v, play> + c``."""
         most = self.most_wrong
         return (1.0 - 2.0 * vertex) / most, float(vertex.sum()) / most
@@ -152,7 +156,10 @@ class KSubsets(Structure):
     [1, 0, 1, 0]
     """
 
-    def __init__(self, n_items, k):
+    n_outputs: int
+    size: int
+
+    def __init__(self, n_items: int, k: int) -> None:
         if not isinstance(n_items, Integral) or n_items < 2:
             raise ValueError(f"n_items must be a whole number above 1; got {n_items}.")
         if not isinstance(k, Integral) or not 0 < k < n_items:
@@ -165,13 +172,13 @@ class KSubsets(Structure):
     def __repr__(self):
         return f"KSubsets(n_items={self.n_items}, k={self.k})"
 
-    def maximise(self, scores):
+    def maximise(self, scores: ArrayLike) -> np.ndarray:
         """Return the indicator of the k largest scores; of equal ones the earlier."""
         vertex = np.zeros(self.n_outputs)
         vertex[np.argsort(-np.asarray(scores), kind="stable")[: self.size]] = 1.0
         return vertex
 
-    def project(self, scores):
+    def project(self, scores: ArrayLike) -> np.ndarray:
         """Return the nearest point of the hull: clipped scores that sum to k."""
         scores = np.asarray(scores, dtype=np.float64)
         # A common shift changes nothing, but would cost digits.
@@ -196,7 +203,7 @@ class KSubsets(Structure):
             shift = shift + (knots[high] - knots[low]) * min(max(share, 0.0), 1.0)
         return np.clip(scores - shift, 0.0, 1.0)
 
-    def draw(self, point, rng):
+    def draw(self, point: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a random set of the point's mean: systematic sampling."""
         ends = np.cumsum(point)
         ends *= self.size / ends[-1]
@@ -222,7 +229,7 @@ class SpanningTrees(Structure):
     [0, 1, 1]
     """
 
-    def __init__(self, edges):
+    def __init__(self, edges: ArrayLike) -> None:
         self.edges = edges
         pairs = np.asarray(edges)
         if (
@@ -250,7 +257,7 @@ class SpanningTrees(Structure):
     def __repr__(self):
         return f"SpanningTrees({self.n_outputs} edges, {self.n_nodes} nodes)"
 
-    def maximise(self, scores):
+    def maximise(self, scores: ArrayLike) -> np.ndarray:
         """Return the indicator of a tree with the largest sum of scores."""
         scores = np.asarray(scores, dtype=np.float64)
         # Ranks instead of scores: exact, and none is 0, which scipy takes for no edge.
@@ -284,7 +291,7 @@ class ChainCRF(Structure):
     counts under the law that is proportional to the exponential of the scores.
     """
 
-    def __init__(self, n_states):
+    def __init__(self, n_states: int) -> None:
         if not isinstance(n_states, Integral) or n_states < 2:
             raise ValueError(
                 f"n_states must be a whole number above 1; got {n_states}."
@@ -295,7 +302,7 @@ class ChainCRF(Structure):
     def __repr__(self):
         return f"ChainCRF(n_states={self.n_states})"
 
-    def encode(self, y):
+    def encode(self, y: Any) -> np.ndarray:
         """Return the vertex of a sequence of states."""
         states = np.asarray(y)
         K = self.n_scores
@@ -307,27 +314,27 @@ class ChainCRF(Structure):
             )
         return self._vertex(states.astype(np.int64))
 
-    def decode(self, vertex):
+    def decode(self, vertex: np.ndarray) -> Any:
         """Return the sequence of states of a vertex."""
         return self._states(vertex).argmax(axis=1)
 
-    def maximise(self, scores):
+    def maximise(self, scores: ArrayLike) -> np.ndarray:
         """Return the best sequence (Viterbi); of equal ones the earlier states."""
         unary, pairs = self._split(np.asarray(scores, dtype=np.float64))
         return self._vertex(_viterbi(unary, pairs))
 
-    def nearest(self, point):
+    def nearest(self, point: np.ndarray) -> np.ndarray:
         """Return the sequence of the most probable state at each position."""
         return self._vertex(self._states(point).argmax(axis=1))
 
-    def loss_coefficients(self, vertex):
+    def loss_coefficients(self, vertex: np.ndarray) -> tuple[np.ndarray, float]:
         """Return v and c of the share of wrong positions."""
         v = np.zeros(len(vertex))
         n = len(vertex) - self.n_shared
         v[:n] = -vertex[:n] * self.n_scores / n
         return v, 1.0
 
-    def log_partition(self, scores):
+    def log_partition(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logarithms of the partition functions, and the marginals.
 
         Parameters
@@ -351,7 +358,7 @@ class ChainCRF(Structure):
             [states.reshape(flat), steps.reshape(flat)], axis=1
         )
 
-    def sample(self, scores, rng):
+    def sample(self, scores: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """Return a sequence drawn from the law of the scores, exactly."""
         unary, pairs = self._split(np.asarray(scores, dtype=np.float64)[None])
         forward = _messages(unary, pairs)[0]
@@ -366,7 +373,7 @@ class ChainCRF(Structure):
             states[i] = min(int(place), len(chances) - 1)
         return self._vertex(states)
 
-    def squared_reach(self, norms):
+    def squared_reach(self, norms: np.ndarray) -> float:
         """Return half the largest squared gradient of a row with positions so long."""
         return float(np.sum(norms)) ** 2 + (len(norms) - 1.0) ** 2
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from skbounds._typing import MatrixLike
 
 
 class InformationCriteria:
     """Mixin: the likelihood, less a price of the parameters."""
 
-    def bic(self, X, *, sequence_id=None, lengths=None):
+    if TYPE_CHECKING:
+        # Of the classes that it is mixed into.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def bic(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> float:
         """Return the Bayesian information criterion.
 
         Parameters
@@ -28,7 +43,13 @@ class InformationCriteria:
         rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
         return float(self._n_parameters() * np.log(len(rows)) - 2.0 * rows.sum())
 
-    def aic(self, X, *, sequence_id=None, lengths=None):
+    def aic(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> float:
         """Return the Akaike information criterion.
 
         Parameters

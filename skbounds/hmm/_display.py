@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+import skbounds
+from skbounds._typing import Axes, MatrixLike, RandomState
 from skbounds.hmm._sequences import find_sequences
 
 # Iterations after which EM has ended, if they are more than ten times those shown.
@@ -54,16 +59,29 @@ class HMMDisplay:
     (90, 2)
     """
 
-    def __init__(self, *, probabilities, starts, states=None):
+    def __init__(
+        self,
+        *,
+        probabilities: np.ndarray,
+        starts: np.ndarray,
+        states: np.ndarray | None = None,
+    ) -> None:
         self.probabilities = probabilities
         self.starts = starts
         self.states = states
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, *, sequence_id=None, lengths=None, states=None, plot=True,
-        ax=None,
-    ):  # fmt: skip
+        cls,
+        estimator: skbounds.BaumWelchHMM,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        states: ArrayLike | None = None,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Show the posteriors of a fitted model.
 
         Parameters
@@ -103,7 +121,7 @@ class HMMDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the probabilities.
 
         Parameters
@@ -193,15 +211,31 @@ class EMConvergenceDisplay:
     5
     """
 
-    def __init__(self, *, optimisation, statistical=None):
+    def __init__(
+        self,
+        *,
+        optimisation: list[np.ndarray],
+        statistical: list[np.ndarray] | None = None,
+    ) -> None:
         self.optimisation = optimisation
         self.statistical = statistical
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, *, sequence_id=None, lengths=None, true_means=None,
-        n_starts=5, spread=0.25, n_iter=50, random_state=None, plot=True, ax=None,
-    ):  # fmt: skip
+        cls,
+        estimator: skbounds.BaumWelchHMM,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        true_means: ArrayLike | None = None,
+        n_starts: int = 5,
+        spread: float = 0.25,
+        n_iter: int = 50,
+        random_state: RandomState = None,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Run EM from several starts.
 
         Parameters
@@ -281,7 +315,7 @@ class EMConvergenceDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the errors.
 
         Parameters

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from skbounds._typing import MatrixLike
 from skbounds.hmm import _em, _fit
 
 
@@ -68,13 +71,20 @@ class HMMForecast:
     """
 
     def __init__(
-        self, *, outputs, law, transition, filtered, steps, log_density=np.nan
-    ):
+        self,
+        *,
+        outputs: Any,
+        law: dict,
+        transition: np.ndarray,
+        filtered: np.ndarray,
+        steps: int,
+        log_density: float | np.ndarray = np.nan,
+    ) -> None:
         self.outputs, self.law, self.transition = outputs, law, transition
         self.filtered, self.steps = filtered, steps
         self.log_density = log_density
 
-    def update(self, X):
+    def update(self, X: MatrixLike) -> HMMForecast:
         """Take in the next row of each sequence, at the price of one row.
 
         Parameters
@@ -120,7 +130,7 @@ class HMMForecast:
         return len(self.law["emission_proba"])
 
     @property
-    def state_proba(self):
+    def state_proba(self) -> np.ndarray:
         """Laws of the states at the next rows."""
         laws, law = [], self.filtered
         for _ in range(self.steps):
@@ -136,12 +146,12 @@ class HMMForecast:
         return self.outputs.moments(self.law)
 
     @property
-    def mean(self):
+    def mean(self) -> np.ndarray:
         """Expectations of the next rows."""
         return _mixed(self.state_proba, self._moments()[0])
 
     @property
-    def covariance(self):
+    def covariance(self) -> np.ndarray:
         """Covariance matrices of the next rows."""
         means, covariances = self._moments()
         law = self.state_proba
@@ -159,14 +169,14 @@ class HMMForecast:
         return found
 
     @property
-    def category_proba(self):
+    def category_proba(self) -> list[np.ndarray]:
         """Laws of the columns of the next rows."""
         if "emission_proba" not in self.law:
             raise AttributeError("category_proba is for emission='categorical'.")
         law = self.state_proba
         return [law @ table for table in self.law["emission_proba"]]
 
-    def quantile(self, q):
+    def quantile(self, q: float | ArrayLike) -> np.ndarray:
         """Return quantiles of the columns of the next rows.
 
         Parameters
@@ -217,7 +227,7 @@ class HMMForecast:
             low = np.where(enough | ~wide, low, middle)
         return high
 
-    def interval(self, level=0.9):
+    def interval(self, level: float = 0.9) -> np.ndarray:
         """Return central intervals of the columns of the next rows.
 
         Parameters

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
@@ -19,6 +22,7 @@ from skbounds._base import (
 )
 from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.hmm import _em, _errors, _fit, _forecast, _mixing, _starts, _symmetric
 from skbounds.hmm._criteria import InformationCriteria
 from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student, reorder
@@ -270,36 +274,36 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        emission="gaussian",
-        structure="free",
-        covariance_type="diag",
-        sigma=None,
-        mixing_bound=0.9,
-        startprob="free",
-        window=None,
-        decoder="map",
-        n_init=1,
-        init="kmeans",
-        means_init=None,
-        covariances_init=None,
-        df_init=None,
-        emission_proba_init=None,
-        transmat_init=None,
-        startprob_init=None,
-        fixed=(),
-        categories="auto",
-        transmat_prior=0.0,
-        sticky=0.0,
-        variance_prior=None,
-        max_iter=200,
-        tol="auto",
-        reg_covar="auto",
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        emission: Literal["gaussian", "student", "poisson", "categorical"] = "gaussian",
+        structure: Literal["free", "reversible", "symmetric"] = "free",
+        covariance_type: Literal["full", "diag", "spherical", "tied"] = "diag",
+        sigma: float | None = None,
+        mixing_bound: float = 0.9,
+        startprob: Literal["free", "stationary"] = "free",
+        window: int | None = None,
+        decoder: Literal["map", "viterbi"] = "map",
+        n_init: int = 1,
+        init: Literal["kmeans", "random"] = "kmeans",
+        means_init: ArrayLike | None = None,
+        covariances_init: ArrayLike | None = None,
+        df_init: float | ArrayLike | None = None,
+        emission_proba_init: Sequence[ArrayLike] | np.ndarray | None = None,
+        transmat_init: ArrayLike | None = None,
+        startprob_init: ArrayLike | None = None,
+        fixed: Collection[str] = (),
+        categories: Literal["auto"] | Sequence[ArrayLike] | np.ndarray = "auto",
+        transmat_prior: float | ArrayLike = 0.0,
+        sticky: float = 0.0,
+        variance_prior: Sequence[float] | None = None,
+        max_iter: int = 200,
+        tol: Literal["auto"] | float = "auto",
+        reg_covar: Literal["auto"] | float = "auto",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.emission = emission
         self.structure = structure
@@ -340,7 +344,15 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y=None, *, states=None, sequence_id=None, lengths=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        states: ArrayLike | None = None,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> Self:
         """Estimate the model.
 
         Parameters
@@ -594,11 +606,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )
 
     @property
-    def standard_errors_(self):
+    def standard_errors_(self) -> dict[str, Any]:
         """Standard errors of the estimates, from the observed information."""
         return self.standard_errors()
 
-    def standard_errors(self, kind="observed"):
+    def standard_errors(
+        self, kind: Literal["observed", "sandwich"] = "observed"
+    ) -> dict[str, Any]:
         """Return standard errors of the estimates.
 
         They are about the model that is fitted, at the maximum where EM has ended, and
@@ -716,7 +730,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         law = family.private(self._law(family))
         return family.log_densities(family.prepare(X), law)
 
-    def score_samples(self, X, *, sequence_id=None, lengths=None):
+    def score_samples(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Return log p(x_t | x_<t) of each row, within its sequence.
 
         Parameters
@@ -737,7 +757,14 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         found = self._expect(X, sequences.starts, rows_only=True)
         return sequences.restore(found.rows)
 
-    def score(self, X, y=None, *, sequence_id=None, lengths=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> float:
         """Return the log-likelihood per row.
 
         Parameters
@@ -759,7 +786,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         rows = self.score_samples(X, sequence_id=sequence_id, lengths=lengths)
         return float(rows.mean())
 
-    def predict_proba(self, X, *, sequence_id=None, lengths=None):
+    def predict_proba(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Return the states' probabilities given the sequence (or the window).
 
         Parameters
@@ -782,7 +815,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             return sequences.restore(_symmetric.probabilities(found))
         return sequences.restore(found.posterior)
 
-    def filter_proba(self, X, *, sequence_id=None, lengths=None):
+    def filter_proba(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Return the states' probabilities given the rows of their sequence so far.
 
         .. versionadded:: 0.2
@@ -808,7 +847,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         )
         return sequences.restore(p)
 
-    def predict(self, X, *, sequence_id=None, lengths=None):
+    def predict(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Return the states: of largest probability each, or the likeliest sequence.
 
         Parameters
@@ -831,7 +876,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         p = self.predict_proba(X, sequence_id=sequence_id, lengths=lengths)
         return p.argmax(axis=1)
 
-    def decode(self, X, *, sequence_id=None, lengths=None):
+    def decode(
+        self,
+        X: MatrixLike,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> tuple[float, np.ndarray]:
         """Return the most probable states (Viterbi).
 
         Parameters
@@ -865,7 +916,14 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             )
         return float(log_prob), sequences.restore(states)
 
-    def forecast(self, X, steps=1, *, sequence_id=None, lengths=None):
+    def forecast(
+        self,
+        X: MatrixLike,
+        steps: int = 1,
+        *,
+        sequence_id: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> HMMForecast:
         """Return the law of the rows that follow.
 
         .. versionadded:: 0.2
@@ -900,7 +958,13 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
             filtered=laws, steps=steps,
         )  # fmt: skip
 
-    def sample(self, n_samples=1, random_state=None, *, n_sequences=1):
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: RandomState = None,
+        *,
+        n_sequences: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences from the model.
 
         Parameters
@@ -932,7 +996,7 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         )
         return self._family().draw(self._law(), states, rng), states
 
-    def truncation_bound(self, k):
+    def truncation_bound(self, k: int) -> float:
         """Return by how much windows change the posterior of a state at most.
 
         The sum over states z of abs(p(z_i = z | x) - p(z_i = z | x_{i-k}, ...,

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 
+import skbounds
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.hmm import _symmetric
 
 _BATCHES = 50
@@ -40,7 +43,14 @@ def _pairs(mean, stay, X, sigma, window):
     return found.means, (stay + found.agreement) / len(X)
 
 
-def symmetric_surrogate(mean, stay, X, *, at, sigma):
+def symmetric_surrogate(
+    mean: ArrayLike,
+    stay: float,
+    X: MatrixLike,
+    *,
+    at: tuple[ArrayLike, float],
+    sigma: float,
+) -> tuple[float, np.ndarray, float]:
     """Return EM's surrogate Q_n of the symmetric model, and its gradient.
 
     The mean over the rows of one sequence of E[log p(Z_0, Z, X; mean, stay) | X], with
@@ -98,7 +108,15 @@ def symmetric_surrogate(mean, stay, X, *, at, sigma):
     return float(value), (update - mean) / sigma**2, float(by_beta)
 
 
-def symmetric_em_operator(mean, stay, X, *, sigma, mixing_bound=0.9, window=None):
+def symmetric_em_operator(
+    mean: ArrayLike,
+    stay: float,
+    X: MatrixLike,
+    *,
+    sigma: float,
+    mixing_bound: float = 0.9,
+    window: int | None = None,
+) -> tuple[np.ndarray, float]:
     """Return one EM step M_n of the symmetric model, or the truncated M_n^k.
 
     (2.30a) to (2.30c) on one sequence, as `BaumWelchHMM` iterates them.
@@ -186,17 +204,17 @@ class PopulationStep:
 
 
 def symmetric_population_operator(
-    mean,
-    stay,
+    mean: ArrayLike,
+    stay: float,
     *,
-    true_mean,
-    true_stay,
-    sigma,
-    mixing_bound=0.9,
-    window=None,
-    n_samples=200_000,
-    random_state=None,
-):
+    true_mean: ArrayLike,
+    true_stay: float,
+    sigma: float,
+    mixing_bound: float = 0.9,
+    window: int | None = None,
+    n_samples: int = 200_000,
+    random_state: RandomState = None,
+) -> PopulationStep:
     """Return one EM step M of the symmetric model with infinitely many rows, (2.12).
 
     By simulation of one long sequence, with the error stated. Only the plane of the two
@@ -283,7 +301,9 @@ def symmetric_population_operator(
     )
 
 
-def contraction_factor(snr, mixing_bound, *, C1=1.0, c2=1.0 / 32.0):
+def contraction_factor(
+    snr: float, mixing_bound: float, *, C1: float = 1.0, c2: float = 1.0 / 32.0
+) -> float:
     """Return kappa of (2.31), up to constants that the theory does not give.
 
     Read more in the :ref:`User Guide <hmm_theory>`.
@@ -322,7 +342,15 @@ def contraction_factor(snr, mixing_bound, *, C1=1.0, c2=1.0 / 32.0):
     )
 
 
-def truncation_error(k, *, n_components, eps_mix, pi_min, strong_concavity, C=1.0):
+def truncation_error(
+    k: int,
+    *,
+    n_components: int,
+    eps_mix: float,
+    pi_min: float,
+    strong_concavity: float,
+    C: float = 1.0,
+) -> float:
     """Return phi(k) of Theorem 1: how far M^k is from M, up to a constant.
 
     Read more in the :ref:`User Guide <hmm_theory>`.
@@ -367,7 +395,7 @@ def truncation_error(k, *, n_components, eps_mix, pi_min, strong_concavity, C=1.
     return float(np.sqrt(square * rate**k))
 
 
-def n_em_steps(radius, error, rate):
+def n_em_steps(radius: float, error: float, rate: float) -> int:
     """Return the number of EM steps T after which the optimisation error is small.
 
     log(2 r / e) / log(1 / kappa), rounded up: after Theorem 2, with the sign that is
@@ -403,7 +431,7 @@ def n_em_steps(radius, error, rate):
     return max(0, int(np.ceil(np.log(2.0 * radius / error) / -np.log(rate))))
 
 
-def statistical_radius(model):
+def statistical_radius(model: skbounds.BaumWelchHMM) -> float:
     """Return how far estimated means are from the true ones, typically.
 
     The floor of Figure 2.3, which iterations do not go below: the root of the expected

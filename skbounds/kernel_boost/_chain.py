@@ -42,7 +42,7 @@ class Chain:
     knots: np.ndarray
     weight: np.ndarray
     means: np.ndarray
-    within: np.ndarray
+    within: np.ndarray | float
 
 
 def make_chain(x, targets, weight) -> Chain:

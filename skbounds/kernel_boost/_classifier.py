@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
@@ -11,12 +15,14 @@ from skbounds._base import fit_from_scratch, warn_user
 from skbounds._collections import is_collection, lazy_on_collections
 from skbounds._labels import check_labels, check_several, code_labels, validate_labelled
 from skbounds._sklearn_compat import StrOptions, _fit_context, check_sample_weight
+from skbounds._typing import MatrixLike, RandomState, Splitter
 from skbounds._weights import class_factors
 from skbounds.kernel_boost._boost import BaseKernelBoost
 from skbounds.kernel_boost._chunked_classes import ChunkedClassification
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._flow_path import ClassProblem
 from skbounds.kernel_boost._flow_solver import FlowSolver
+from skbounds.kernel_boost._kernels import KernelLike
 from skbounds.kernel_boost._losses import loss_of
 from skbounds.kernel_boost._radius import critical_radius
 
@@ -268,35 +274,36 @@ class EarlyStoppedKernelBoostClassifier(
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        loss="log_loss",
-        gamma="auto",
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        class_weight=None,
-        learning_rate=1.0,
-        step_size=None,
-        stopping="cv",
-        cv=5,
-        relevance=None,
-        clip=True,
-        df_margin=1.0,
-        noise=None,
-        norm=None,
-        max_iter=None,
-        average=False,
-        fit_intercept=True,
-        solver="auto",
-        max_rank=512,
-        rank_tol=0.1,
-        rank_gain_tol=0.005,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        random_state=None,
-        verbose=0,
-    ):
+        loss: Literal["log_loss", "exponential"] = "log_loss",
+        gamma: Literal["auto", "scale"] | float | None = "auto",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict | None = None,
+        class_weight: Literal["balanced"] | dict | None = None,
+        learning_rate: float = 1.0,
+        step_size: float | None = None,
+        stopping: Literal["cv", "auto", "alo", "aic", "theory", "validation"]
+        | None = "cv",
+        cv: int | Iterable | Splitter = 5,
+        relevance: Literal["auto", "ard"] | ArrayLike | None = None,
+        clip: bool = True,
+        df_margin: float = 1.0,
+        noise: float | None = None,
+        norm: float | None = None,
+        max_iter: int | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        solver: Literal["auto", "lowrank", "eigh", "gd"] = "auto",
+        max_rank: Literal["auto"] | int = 512,
+        rank_tol: float = 0.1,
+        rank_gain_tol: float = 0.005,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.kernel = kernel
         self.loss = loss
         self.gamma = gamma
@@ -329,15 +336,15 @@ class EarlyStoppedKernelBoostClassifier(
     @fit_from_scratch
     def fit(
         self,
-        X,
-        y,
-        sample_weight=None,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        groups=None,
-    ):
+        X_val: MatrixLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit the path and stop it.
 
         Parameters
@@ -492,7 +499,7 @@ class EarlyStoppedKernelBoostClassifier(
         )  # fmt: skip
 
     @lazy_on_collections
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the boosted functions.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -512,7 +519,7 @@ class EarlyStoppedKernelBoostClassifier(
         return self._at_landmarks(X, self.dual_coef_) + self.intercept_
 
     @lazy_on_collections
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Return the probabilities of the classes.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -532,7 +539,7 @@ class EarlyStoppedKernelBoostClassifier(
         return self._link().probabilities(f)
 
     @lazy_on_collections
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Return the most probable classes.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -552,7 +559,9 @@ class EarlyStoppedKernelBoostClassifier(
         codes = (f > 0.0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
         return self.classes_[codes]
 
-    def staged_predict_proba(self, X, t=None):
+    def staged_predict_proba(
+        self, X: MatrixLike, t: ArrayLike | None = None
+    ) -> Iterator[np.ndarray]:
         """Return the probabilities of the classes at several stopping times.
 
         Parameters
@@ -573,7 +582,9 @@ class EarlyStoppedKernelBoostClassifier(
         for f in self._staged_values(X, self._check_times(t)):
             yield self._link().probabilities(f)
 
-    def staged_predict(self, X, t=None):
+    def staged_predict(
+        self, X: MatrixLike, t: ArrayLike | None = None
+    ) -> Iterator[np.ndarray]:
         """Return the most probable classes at several stopping times.
 
         Parameters

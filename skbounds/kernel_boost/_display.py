@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+import skbounds
+from skbounds._typing import Axes, MatrixLike
 from skbounds.kernel_boost._losses import Huber, Pinball, Poisson
 from skbounds.kernel_boost._radius import theory_time
 
@@ -66,16 +72,16 @@ class StoppingPathDisplay:
     def __init__(
         self,
         *,
-        times,
-        criterion,
-        train_loss,
-        df,
-        stopping_time,
-        theory_time=None,
-        critical_radius=None,
-        name="criterion",
-        held_out=None,
-    ):
+        times: np.ndarray,
+        criterion: np.ndarray | None,
+        train_loss: np.ndarray,
+        df: np.ndarray,
+        stopping_time: int,
+        theory_time: int | None = None,
+        critical_radius: float | None = None,
+        name: str = "criterion",
+        held_out: np.ndarray | None = None,
+    ) -> None:
         self.times = times
         self.criterion = criterion
         self.train_loss = train_loss
@@ -89,14 +95,15 @@ class StoppingPathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X=None,
-        y=None,
+        estimator: skbounds.EarlyStoppedKernelBoost
+        | skbounds.EarlyStoppedKernelBoostClassifier,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
         *,
-        output=0,
-        plot=True,
-        ax=None,
-    ):
+        output: int = 0,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Show the path of a fitted estimator.
 
         Parameters
@@ -156,7 +163,7 @@ class StoppingPathDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the path.
 
         Parameters
@@ -263,12 +270,20 @@ class RelevanceDisplay:
     ['x0', 'x1', 'x2', 'x3', 'x4']
     """
 
-    def __init__(self, *, names, relevance):
+    def __init__(self, *, names: Sequence[str], relevance: np.ndarray) -> None:
         self.names = names
         self.relevance = relevance
 
     @classmethod
-    def from_estimator(cls, estimator, *, max_features=20, plot=True, ax=None):
+    def from_estimator(
+        cls,
+        estimator: skbounds.EarlyStoppedKernelBoost
+        | skbounds.EarlyStoppedKernelBoostClassifier,
+        *,
+        max_features: int = 20,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Show the relevance of the features of a fitted estimator.
 
         Parameters
@@ -303,7 +318,7 @@ class RelevanceDisplay:
         display = cls(names=[str(names[j]) for j in shown], relevance=sizes[shown])
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the bars.
 
         Parameters

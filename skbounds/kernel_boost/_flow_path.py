@@ -377,7 +377,7 @@ def walk(state, options, fixed=None) -> Walked:
         scores = {
             k: state.leave_one_out(passed[k], mean_curvature=True) for k in around
         }
-        chosen = min(scores, key=scores.get)
+        chosen = min(scores, key=scores.__getitem__)
     return Walked(
         state,
         path,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
@@ -12,6 +14,23 @@ from sklearn.utils.extmath import row_norms
 from skbounds._distances import CentredRows, rbf
 
 NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "anova", "precomputed"}))
+KernelLike: TypeAlias = (
+    Literal[
+        "rbf",
+        "laplacian",
+        "linear",
+        "poly",
+        "polynomial",
+        "sigmoid",
+        "chi2",
+        "additive_chi2",
+        "cosine",
+        "sobolev",
+        "anova",
+        "precomputed",
+    ]
+    | Callable
+)
 # Kernels whose gamma is worth a search.
 WITH_WIDTH = ("rbf", "laplacian")
 # Kernels whose features may have scales of their own.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eig, lstsq, svd
@@ -115,7 +116,7 @@ def approximate(T) -> Fractions:
     if T > _LARGE:
         # The filter is exp(-s) nearly, and so are the poles the same.
         return _fit(fractions(_LARGE).poles, s, check, T)
-    best = None
+    best: Any = None
     for nodes, weights in _aaa(s, left_over(s, T), max(_TERMS)):
         if len(nodes) not in _TERMS:
             continue

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skbounds._base import fit_from_scratch
@@ -19,13 +21,16 @@ from skbounds._sklearn_compat import (
     Real,
     StrOptions,
     _fit_context,
+    available_if,
     check_sample_weight,
 )
+from skbounds._typing import MatrixLike, RandomState, Splitter
 from skbounds.kernel_boost import _chain
 from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
 from skbounds.kernel_boost._chunked import ChunkedRegression
 from skbounds.kernel_boost._counts import split_counts
 from skbounds.kernel_boost._intervals import cv_plus
+from skbounds.kernel_boost._kernels import KernelLike
 from skbounds.kernel_boost._loss_solver import LossSolver
 from skbounds.kernel_boost._selection import StoppingOptions
 from skbounds.kernel_boost._solutions import (
@@ -331,37 +336,50 @@ class EarlyStoppedKernelBoost(
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        loss="squared",
-        delta="auto",
-        quantile=0.5,
-        gamma="auto",
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        relevance="auto",
-        clip=True,
-        learning_rate=1.0,
-        step_size=None,
-        stopping="auto",
-        cv=5,
-        intervals=False,
-        df_margin=1.0,
-        noise=None,
-        norm=None,
-        max_iter=None,
-        average=False,
-        fit_intercept=True,
-        solver="auto",
-        max_rank=512,
-        rank_tol=0.1,
-        rank_gain_tol=0.005,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        random_state=None,
-        verbose=0,
-    ):
+        loss: Literal[
+            "squared", "huber", "absolute_error", "quantile", "poisson"
+        ] = "squared",
+        delta: Literal["auto"] | float = "auto",
+        quantile: float = 0.5,
+        gamma: Literal["auto", "scale"] | float | None = "auto",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict | None = None,
+        relevance: Literal["auto", "ard"] | ArrayLike | None = "auto",
+        clip: bool = True,
+        learning_rate: float = 1.0,
+        step_size: float | None = None,
+        stopping: Literal[
+            "auto",
+            "gcv",
+            "cv",
+            "cp",
+            "loo",
+            "aicc",
+            "discrepancy",
+            "theory",
+            "validation",
+        ]
+        | None = "auto",
+        cv: int | Iterable | Splitter = 5,
+        intervals: bool = False,
+        df_margin: float = 1.0,
+        noise: float | None = None,
+        norm: float | None = None,
+        max_iter: int | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        solver: Literal["auto", "lowrank", "banded", "eigh", "gd"] = "auto",
+        max_rank: Literal["auto"] | int = 512,
+        rank_tol: float = 0.1,
+        rank_gain_tol: float = 0.005,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.kernel = kernel
         self.loss = loss
         self.delta = delta
@@ -396,15 +414,15 @@ class EarlyStoppedKernelBoost(
     @fit_from_scratch
     def fit(
         self,
-        X,
-        y,
-        sample_weight=None,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        groups=None,
-    ):
+        X_val: MatrixLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit the path and stop it.
 
         Parameters
@@ -599,7 +617,7 @@ class EarlyStoppedKernelBoost(
 
     @available_if(_has_intervals)
     @lazy_on_collections
-    def predict_interval(self, X, level=0.9):
+    def predict_interval(self, X: MatrixLike, level: float = 0.9) -> np.ndarray:
         """Return intervals for new targets, by CV+.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -628,7 +646,9 @@ class EarlyStoppedKernelBoost(
         columns = [_chain.evaluate_chain(*one, x)[:, 0] for one in fits.values]
         return cv_plus(fits, np.stack(columns, axis=1) + fits.offset, level)
 
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return R^2, or D^2 of the loss for ``"quantile"`` and ``"poisson"``.
 
         Parameters
@@ -658,7 +678,7 @@ class EarlyStoppedKernelBoost(
         return super().score(X, y, sample_weight)
 
     @lazy_on_collections
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -683,7 +703,9 @@ class EarlyStoppedKernelBoost(
         )
         return self._shaped(values) + self.intercept_
 
-    def staged_predict(self, X, t=None):
+    def staged_predict(
+        self, X: MatrixLike, t: ArrayLike | None = None
+    ) -> Iterator[np.ndarray]:
         """Predict at several stopping times.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def choose_times(path, options, *, left_out=None, held_out=None) -> Choice:
     """
     n, m, rule = path.n_samples, path.n_outputs, options.stopping
     longest = float(options.max_iter or _stopping.LONGEST)
-    noise = noise_of(path, options) if _is_given(options) else None
+    noise: Any = noise_of(path, options) if _is_given(options) else None
     generalised = lambda found: _stopping.gcv(
         found, n, options.n_offset, options.df_margin
     )
@@ -142,7 +143,7 @@ def _is_given(options):
     return options.noise is not None or options.stopping in _BY_LIKELIHOOD
 
 
-def noise_of(path, options):
+def noise_of(path, options) -> np.ndarray:
     """Return the noise's standard deviations: given, or of greatest likelihood."""
     if options.noise is None:
         return np.sqrt(path.noise())

@@ -5,16 +5,20 @@ Numbers of equations and theorems are those of chapter 3 of F. Yang's thesis.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from skbounds._sklearn_compat import Interval, StrOptions, validate_params
+from skbounds._typing import RandomState
 from skbounds.kernel_boost import _radius
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -53,8 +57,14 @@ def _checked_spectrum(eigenvalues):
     prefer_skip_nested_validation=True,
 )
 def localised_complexity(
-    eigenvalues, radius, n_samples, *, kind="capped", n_draws=1000, random_state=None
-):
+    eigenvalues: ArrayLike,
+    radius: float | ArrayLike,
+    n_samples: float,
+    *,
+    kind: Literal["capped", "gaussian"] = "capped",
+    n_draws: int = 1000,
+    random_state: RandomState = None,
+) -> float | np.ndarray:
     """Return how far functions of norm one and of a size can follow noise.
 
     Parameters
@@ -145,9 +155,15 @@ def _mean_supremum(mu, delta, n_samples, squares):
     prefer_skip_nested_validation=True,
 )
 def critical_radius(
-    eigenvalues, noise, n_samples, *, norm=1.0, kind="capped", n_draws=1000,
-    random_state=None,
-):  # fmt: skip
+    eigenvalues: ArrayLike,
+    noise: float,
+    n_samples: float,
+    *,
+    norm: float = 1.0,
+    kind: Literal["capped", "gaussian"] = "capped",
+    n_draws: int = 1000,
+    random_state: RandomState = None,
+) -> float:
     """Return the critical radius delta_n, (3.15).
 
     The least delta at which the localised complexity is at most
@@ -204,7 +220,7 @@ def critical_radius(
     {"n_eigenvalues": [Interval(Integral, 1, None, closed="left")]},
     prefer_skip_nested_validation=True,
 )
-def sobolev_eigenvalues(n_eigenvalues):
+def sobolev_eigenvalues(n_eigenvalues: int) -> np.ndarray:
     """Return the eigenvalues of the kernel 1 + min(x, x') for uniform x in [0, 1].
 
     Eigenfunctions are cos(w (1 - x)) with cot(w) = w, which makes f(0) = f'(0) and
@@ -247,8 +263,13 @@ def sobolev_eigenvalues(n_eigenvalues):
     prefer_skip_nested_validation=True,
 )
 def population_critical_radius(
-    eigenvalue, noise, n_samples, *, norm=1.0, n_terms=20_000
-):
+    eigenvalue: Literal["sobolev"] | Callable[[np.ndarray], ArrayLike],
+    noise: float,
+    n_samples: float,
+    *,
+    norm: float = 1.0,
+    n_terms: int = 20_000,
+) -> float:
     """Return the critical radius of the population, (3.18) and (3.19).
 
     That of the kernel's spectrum for the law of x, where it is known, in place of the
@@ -329,7 +350,12 @@ class BoostingConstants:
     },
     prefer_skip_nested_validation=True,
 )
-def boosting_constants(loss, norm, *, noise=None):
+def boosting_constants(
+    loss: Literal["squared", "log_loss", "exponential"],
+    norm: float,
+    *,
+    noise: float | None = None,
+) -> BoostingConstants:
     """Return m, M and B of Lemma 17, and C_H.
 
     C_H^2 = 2 max(norm^2, 32, noise^2), the noise for the squared loss only; the others
@@ -389,7 +415,7 @@ class TheoryResult:
     conditions: dict = field(default_factory=dict)
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether all conditions hold."""
         return all(self.conditions.values())
 
@@ -404,8 +430,12 @@ class TheoryResult:
     prefer_skip_nested_validation=True,
 )
 def literal_stopping_time(
-    radius, *, strong_convexity=1.0, smoothness=1.0, rule="theorem"
-):
+    radius: float,
+    *,
+    strong_convexity: float = 1.0,
+    smoothness: float = 1.0,
+    rule: Literal["theorem", "corollary"] = "theorem",
+) -> TheoryResult:
     """Return the stopping time with the constants of the proof.
 
     Parameters
@@ -452,8 +482,14 @@ def literal_stopping_time(
     prefer_skip_nested_validation=True,
 )
 def stopped_error_bound(
-    radius, n_iter, step_size, *, strong_convexity=1.0, smoothness=1.0, of="function"
-):
+    radius: float,
+    n_iter: int,
+    step_size: float,
+    *,
+    strong_convexity: float = 1.0,
+    smoothness: float = 1.0,
+    of: Literal["function", "risk"] = "function",
+) -> TheoryResult:
     """Return the bound (3.16) on the averaged iterate, without its constant C.
 
     1 / (alpha m T) + delta_n^2 / m^2 for the squared error, and M times that for the
@@ -527,7 +563,9 @@ class KernelRegularity:
     },
     prefer_skip_nested_validation=True,
 )
-def kernel_regularity(eigenvalues, radius, *, constant=1.0):
+def kernel_regularity(
+    eigenvalues: ArrayLike, radius: float, *, constant: float = 1.0
+) -> KernelRegularity:
     """Tell whether a kernel is regular, which the lower bound (3.21) is for.
 
     Parameters
@@ -576,14 +614,14 @@ class ExponentialFamily:
     """
 
     name: str
-    cumulant: object
-    mean: object
-    variance: object
+    cumulant: Callable[[ArrayLike], np.ndarray]
+    mean: Callable[[ArrayLike], np.ndarray]
+    variance: Callable[[ArrayLike], np.ndarray]
     curvature_bound: float
     loss: str | None
 
     @property
-    def is_minimax(self):
+    def is_minimax(self) -> bool:
         """Whether Corollary 4 applies: Phi'' is bounded.
 
         Then boosting stopped in time has the least error that any method can have over
@@ -617,7 +655,9 @@ _FAMILIES = {
 @validate_params(
     {"name": [StrOptions(set(_FAMILIES))]}, prefer_skip_nested_validation=True
 )
-def exponential_family(name):
+def exponential_family(
+    name: Literal["gaussian", "bernoulli", "poisson"],
+) -> ExponentialFamily:
     """Return a generalised linear model of (3.22).
 
     Parameters

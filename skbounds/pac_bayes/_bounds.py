@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
 from skbounds.pac_bayes._constants import (
@@ -139,7 +141,7 @@ def check_catoni(catoni_c) -> float:
             "distance='catoni' needs catoni_c, a positive constant that was fixed "
             "before the risks were looked at."
         )
-    if not isinstance(catoni_c, Real) or not 0.0 < catoni_c < np.inf:
+    if not isinstance(catoni_c, Real) or not 0.0 < catoni_c < np.inf:  # type: ignore[operator]
         raise ValueError(f"catoni_c must be positive and finite; got {catoni_c!r}.")
     return float(catoni_c)
 
@@ -166,17 +168,17 @@ def as_scalar(value):
 
 
 def pac_bayes_bound(
-    posterior,
-    risks,
-    n_samples,
+    posterior: ArrayLike,
+    risks: ArrayLike,
+    n_samples: int,
     *,
-    delta,
-    divergence,
-    distance,
-    prior=None,
-    constants="exact",
-    catoni_c=None,
-):
+    delta: float,
+    divergence: Literal["chi2", "kl"],
+    distance: Literal["linear", "squared", "kl", "lambda", "catoni"],
+    prior: ArrayLike | None = None,
+    constants: Literal["exact", "classical", "paper"] = "exact",
+    catoni_c: float | None = None,
+) -> float | np.ndarray:
     r"""Bound the risk of a Gibbs classifier.
 
     With probability at least ``1 - delta`` over the rows on which the risks were
@@ -276,7 +278,11 @@ def pac_bayes_bound(
     return as_scalar(rule(mean_risk, cost))
 
 
-def chi2_constant(n_samples, distance, constants="exact"):
+def chi2_constant(
+    n_samples: int,
+    distance: Literal["linear", "squared", "kl"],
+    constants: Literal["exact", "classical", "paper"] = "exact",
+) -> float:
     r"""Return the constant of a chi-square bound.
 
     It is :math:`I(m) = \sup_l E\,\phi(k/m, l)^2` for k binomial with m trials and
@@ -322,7 +328,7 @@ def chi2_constant(n_samples, distance, constants="exact"):
     return float(chi2_moment(check_n_samples(n_samples), distance, constants))
 
 
-def kl_inverse(q, c, lower=False):
+def kl_inverse(q: ArrayLike, c: ArrayLike, lower: bool = False) -> float | np.ndarray:
     r"""Invert the binary relative entropy.
 
     Returns the largest r >= q (or the smallest r <= q) with
@@ -367,8 +373,14 @@ def kl_inverse(q, c, lower=False):
 
 
 def tandem_bound(
-    posterior, tandem_risks, n_samples, *, delta, prior=None, constants="exact"
-):
+    posterior: ArrayLike,
+    tandem_risks: ArrayLike,
+    n_samples: int,
+    *,
+    delta: float,
+    prior: ArrayLike | None = None,
+    constants: Literal["exact", "classical", "paper"] = "exact",
+) -> float | np.ndarray:
     r"""Bound the risk of a weighted vote by the members' joint mistakes.
 
     The vote errs where members of total weight one half err, so that by the
@@ -436,7 +448,7 @@ def tandem_bound(
     return as_scalar(4.0 * rule(both, cost))
 
 
-def c_bound(gibbs_risk, disagreement):
+def c_bound(gibbs_risk: ArrayLike, disagreement: ArrayLike) -> float | np.ndarray:
     r"""Bound the risk of a binary vote from Gibbs risk and disagreement.
 
     :math:`1 - (1 - 2R)^2 / (1 - 2d)`, by the Chebyshev-Cantelli inequality. It holds

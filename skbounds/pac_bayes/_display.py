@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+import skbounds
+from skbounds._typing import Axes, MatrixLike
 from skbounds.pac_bayes._votes import CertifiedVote
 
 
@@ -65,17 +70,17 @@ class CertificateDisplay:
     def __init__(
         self,
         *,
-        positions,
-        weights,
-        posterior,
-        risks,
-        vote_bound,
-        risk_bound,
-        delta,
-        test_risks=None,
-        test_vote_risk=None,
-        position_name="C",
-    ):
+        positions: np.ndarray,
+        weights: np.ndarray,
+        posterior: np.ndarray,
+        risks: np.ndarray,
+        vote_bound: float,
+        risk_bound: float,
+        delta: float,
+        test_risks: np.ndarray | None = None,
+        test_vote_risk: float | None = None,
+        position_name: str = "C",
+    ) -> None:
         self.positions = positions
         self.weights = weights
         self.posterior = posterior
@@ -88,7 +93,15 @@ class CertificateDisplay:
         self.position_name = position_name
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, y=None, *, plot=True, ax=None):
+    def from_estimator(
+        cls,
+        estimator: skbounds.PACBayesSVMEnsemble | skbounds.PACBayesEnsembleClassifier,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Collect the numbers of a fitted ensemble, and plot them.
 
         Parameters
@@ -139,7 +152,7 @@ class CertificateDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw risks and bounds on the left axis, weights on the right one.
 
         Parameters

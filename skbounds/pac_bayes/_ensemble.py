@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
@@ -30,6 +31,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
     safe_indexing,
 )
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.pac_bayes._bounds import check_pair, check_probabilities
 from skbounds.pac_bayes._calibration import fit_calibration
 from skbounds.pac_bayes._certify import catoni_constant, weigh_members
@@ -233,21 +235,21 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
 
     def __init__(
         self,
-        estimators,
+        estimators: list | tuple,
         *,
-        cert_size=0.25,
-        prior="stacked",
-        prior_eta=0.2,
-        inner_cv=5,
-        posterior="prior",
-        divergence="kl",
-        distance="catoni",
-        delta=0.05,
-        simultaneous=False,
-        tail="exact",
-        n_jobs=None,
-        random_state=None,
-    ):
+        cert_size: float = 0.25,
+        prior: Literal["stacked", "cv", "uniform"] | ArrayLike = "stacked",
+        prior_eta: float = 0.2,
+        inner_cv: int = 5,
+        posterior: Literal["prior", "bound", "tandem"] = "prior",
+        divergence: Literal["kl", "chi2"] = "kl",
+        distance: Literal["catoni", "linear", "squared", "kl", "lambda"] = "catoni",
+        delta: float = 0.05,
+        simultaneous: bool = False,
+        tail: Literal["exact", "randomized"] = "exact",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.estimators = estimators
         self.cert_size = cert_size
         self.prior = prior
@@ -265,7 +267,15 @@ class PACBayesEnsembleClassifier(NamedMembers, CertifiedVote):
     # The members are other estimators and validate what they are given.
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y, *, groups=None, X_cert=None, y_cert=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        X_cert: MatrixLike | None = None,
+        y_cert: ArrayLike | None = None,
+    ) -> Self:
         """Fit the members, weigh them, and certify the vote.
 
         Parameters

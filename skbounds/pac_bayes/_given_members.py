@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -19,7 +20,7 @@ from skbounds.pac_bayes._sample import warn_of_copies
 class NamedMembers:
     """Mixin: members may be given with names, and their parameters set by them."""
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; those of members given with a name as well.
 
         Parameters
@@ -32,7 +33,7 @@ class NamedMembers:
         params : dict
             Parameter names and values.
         """
-        params = super().get_params(deep=False)
+        params = super().get_params(deep=False)  # type: ignore[misc]
         if deep:
             for name, member in self._named_members():
                 params[name] = member
@@ -40,7 +41,7 @@ class NamedMembers:
                     params[f"{name}__{key}"] = value
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; also members, and their parameters, by name.
 
         Parameters
@@ -62,7 +63,7 @@ class NamedMembers:
                 (name, replaced.get(name, member))
                 for name, member in self._named_members()
             ]
-        return super().set_params(**params)
+        return super().set_params(**params)  # type: ignore[misc]
 
     def _named_members(self):
         """Return the (name, member) pairs; none if members have no names."""

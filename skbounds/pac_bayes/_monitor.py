@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betaln
 from scipy.stats import beta
 
 from skbounds._labels import check_labels
+from skbounds._typing import MatrixLike
 
 # Below this the tail of a beta law is not computed to many digits any more.
 _LEAST_TAIL = 1e-250
@@ -129,7 +133,7 @@ class VoteMonitor:
     True
     """
 
-    def __init__(self, ensemble, bound, alpha=0.05):
+    def __init__(self, ensemble: Any, bound: float, alpha: float = 0.05) -> None:
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must lie in (0, 1); got {alpha!r}.")
         if not 0.0 < bound < 1.0:
@@ -144,7 +148,7 @@ class VoteMonitor:
         self.log_evalue_ = 0.0
         self.alarm_ = False
 
-    def update(self, X, y):
+    def update(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Compare predictions with labels, one row after the other.
 
         Parameters
@@ -172,7 +176,7 @@ class VoteMonitor:
         self.alarm_ = self.alarm_ or bool(evidence.max() >= -np.log(self.alpha))
         return self
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the state as a dict of plain numbers.
 
         Returns
@@ -189,7 +193,7 @@ class VoteMonitor:
         }
 
     @classmethod
-    def from_dict(cls, state, ensemble):
+    def from_dict(cls, state: dict[str, Any], ensemble: Any) -> Self:
         """Return a monitor that goes on where another stopped.
 
         Parameters

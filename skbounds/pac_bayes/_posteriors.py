@@ -9,8 +9,10 @@ p_i exp(-beta l_i) for those with KL divergence.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from skbounds._blocks import memory_limit, row_blocks
@@ -41,17 +43,50 @@ _ORDER, _LARGEST_STEP = 6, 0.05
 _REACH = 45.0
 
 
+@overload
 def optimal_posterior(
-    risks,
-    n_samples,
+    risks: ArrayLike,
+    n_samples: int,
     *,
-    delta,
-    divergence,
-    distance,
-    prior=None,
-    constants="exact",
-    catoni_c=None,
-    return_gap=False,
+    delta: float,
+    divergence: Literal["chi2", "kl"],
+    distance: Literal["linear", "squared", "kl", "lambda", "catoni"],
+    prior: ArrayLike | None = None,
+    constants: Literal["exact", "classical", "paper"] = "exact",
+    catoni_c: float | None = None,
+    return_gap: Literal[False] = False,
+) -> tuple[np.ndarray, float | np.ndarray]: ...
+
+
+@overload
+def optimal_posterior(
+    risks: ArrayLike,
+    n_samples: int,
+    *,
+    delta: float,
+    divergence: Literal["chi2", "kl"],
+    distance: Literal["linear", "squared", "kl", "lambda", "catoni"],
+    prior: ArrayLike | None = None,
+    constants: Literal["exact", "classical", "paper"] = "exact",
+    catoni_c: float | None = None,
+    return_gap: Literal[True],
+) -> tuple[np.ndarray, float | np.ndarray, float | np.ndarray]: ...
+
+
+def optimal_posterior(
+    risks: ArrayLike,
+    n_samples: int,
+    *,
+    delta: float,
+    divergence: Literal["chi2", "kl"],
+    distance: Literal["linear", "squared", "kl", "lambda", "catoni"],
+    prior: ArrayLike | None = None,
+    constants: Literal["exact", "classical", "paper"] = "exact",
+    catoni_c: float | None = None,
+    return_gap: bool = False,
+) -> (
+    tuple[np.ndarray, float | np.ndarray]
+    | tuple[np.ndarray, float | np.ndarray, float | np.ndarray]
 ):
     r"""Return the posterior that minimises a PAC-Bayes bound.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, xlogy
 
@@ -24,7 +26,9 @@ _DISTANCES = ("linear", "squared", "kl")
 _GRID = 257
 
 
-def renyi_constant(n_samples, distance, order):
+def renyi_constant(
+    n_samples: int, distance: Literal["linear", "squared", "kl"], order: float
+) -> float:
     r"""Return the largest moment of the distance of empirical and true risk.
 
     :math:`I(m) = \sup_l E |\phi(k / m, l)|^{\alpha'}` with k binomial, for
@@ -114,7 +118,16 @@ def _log_largest_moment(m, distance, order):
     return float(max(-found.fun, values[best]) + 1e-9)
 
 
-def renyi_bound(posterior, risks, n_samples, *, order, delta, distance, prior=None):
+def renyi_bound(
+    posterior: ArrayLike,
+    risks: ArrayLike,
+    n_samples: int,
+    *,
+    order: float,
+    delta: float,
+    distance: Literal["linear", "squared", "kl"],
+    prior: ArrayLike | None = None,
+) -> float | np.ndarray:
     r"""Bound the risk of a Gibbs classifier by a Renyi divergence of any order.
 
     With probability at least ``1 - delta``, for all posteriors at once,
@@ -194,7 +207,7 @@ def renyi_bound(posterior, risks, n_samples, *, order, delta, distance, prior=No
     return as_scalar(invert_upper(mean, budget))
 
 
-def posterior_concentration(posterior, mass=0.8):
+def posterior_concentration(posterior: ArrayLike, mass: float = 0.8) -> dict[str, Any]:
     """Return how concentrated weights are on few members (the paper's Table 9).
 
     Read more in the :ref:`User Guide <pac_bayes>`.

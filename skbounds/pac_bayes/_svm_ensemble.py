@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +17,7 @@ from skbounds._base import fit_from_scratch, warn_user
 from skbounds._distances import check_spread
 from skbounds._labels import validate_labelled
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.pac_bayes._bounds import CONSTANTS, check_pair, check_probabilities
 from skbounds.pac_bayes._kernels import KERNELS
 from skbounds.pac_bayes._members import SVMMember
@@ -294,38 +297,38 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     def __init__(
         self,
-        Cs=20,
+        Cs: int | ArrayLike = 20,
         *,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        standardize=False,
-        scheme="holdout",
-        cert_size=0.3,
-        prior="cv",
-        prior_eta=0.2,
-        inner_cv=5,
-        posterior="prior",
-        divergence="kl",
-        distance="catoni",
-        delta=0.05,
-        simultaneous=False,
-        constants="exact",
-        n_start=0.5,
-        n_blocks=4,
-        n_orders=2,
-        tail="exact",
-        refit=False,
-        class_weight=None,
-        tol=1e-2,
-        max_iter_per_C=10,
-        early_end=True,
-        cache_size=1000,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        kernel: str | Callable = "rbf",
+        gamma: Literal["scale", "auto", "sigest"] | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        standardize: bool = False,
+        scheme: Literal["holdout", "progressive", "per_member"] = "holdout",
+        cert_size: float = 0.3,
+        prior: Literal["cv", "uniform"] | ArrayLike = "cv",
+        prior_eta: float = 0.2,
+        inner_cv: int = 5,
+        posterior: Literal["prior", "bound", "tandem"] = "prior",
+        divergence: Literal["kl", "chi2"] = "kl",
+        distance: Literal["catoni", "linear", "squared", "kl", "lambda"] = "catoni",
+        delta: float = 0.05,
+        simultaneous: bool = False,
+        constants: Literal["exact", "classical", "paper"] = "exact",
+        n_start: float = 0.5,
+        n_blocks: int = 4,
+        n_orders: int = 2,
+        tail: Literal["exact", "randomized"] = "exact",
+        refit: bool = False,
+        class_weight: Literal["balanced"] | dict | None = None,
+        tol: float = 1e-2,
+        max_iter_per_C: int | None = 10,
+        early_end: bool = True,
+        cache_size: float = 1000,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
         self.Cs = Cs
         self.kernel = kernel
         self.gamma = gamma
@@ -359,7 +362,15 @@ class PACBayesSVMEnsemble(CertifiedVote):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, *, groups=None, X_cert=None, y_cert=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        X_cert: MatrixLike | None = None,
+        y_cert: ArrayLike | None = None,
+    ) -> Self:
         """Fit the members, weigh them, and certify the vote.
 
         Parameters
@@ -455,7 +466,7 @@ class PACBayesSVMEnsemble(CertifiedVote):
         ]
         return self
 
-    def average_decision(self, X):
+    def average_decision(self, X: MatrixLike) -> np.ndarray:
         """Return the members' weighted mean decision values, to rank rows.
 
         Parameters

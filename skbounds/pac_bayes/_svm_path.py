@@ -113,7 +113,7 @@ class PairProblem:
 
 def _join(signed) -> list[tuple[int, int]]:
     """Return the ranges, neighbours joined."""
-    joined = []
+    joined: list[tuple[int, int]] = []
     for start, stop, _ in signed:
         if joined and joined[-1][1] == start:
             start = joined.pop()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.stats import beta, binom
 
@@ -16,7 +17,9 @@ from skbounds.pac_bayes._bounds import (
 from skbounds.pac_bayes._constants import invert_upper
 
 
-def binomial_tail_bound(n_errors, n_samples, *, delta):
+def binomial_tail_bound(
+    n_errors: ArrayLike, n_samples: int, *, delta: float | ArrayLike
+) -> float | np.ndarray:
     r"""Bound the risk of one classifier by the exact binomial tail.
 
     The upper Clopper-Pearson limit: with probability at least ``1 - delta`` the risk of
@@ -69,7 +72,7 @@ def binomial_tail_bound(n_errors, n_samples, *, delta):
     return as_scalar(tail_limit(errors, n_samples, level))
 
 
-def tail_limit(errors: np.ndarray, n_samples: int, level: np.ndarray) -> np.ndarray:
+def tail_limit(errors: ArrayLike, n_samples: int, level: ArrayLike) -> np.ndarray:
     """Return the upper Clopper-Pearson limits; level 0 gives 1."""
     errors, level = np.broadcast_arrays(np.asarray(errors, float), level)
     inside = (errors < n_samples) & (level > 0.0)
@@ -79,7 +82,9 @@ def tail_limit(errors: np.ndarray, n_samples: int, level: np.ndarray) -> np.ndar
     return limit
 
 
-def occam_bound(risks, n_samples, *, delta, prior=None):
+def occam_bound(
+    risks: ArrayLike, n_samples: int, *, delta: float, prior: ArrayLike | None = None
+) -> float | np.ndarray:
     r"""Bound the risk of the best member, chosen after looking.
 
     Exact binomial tails at the levels ``delta * prior`` hold for all members at once;

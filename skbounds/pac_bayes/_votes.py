@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
@@ -16,6 +18,7 @@ from sklearn.utils.validation import (
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._labels import check_labels, code_groups, code_labels
 from skbounds._sklearn_compat import num_samples
+from skbounds._typing import MatrixLike, RandomState
 from skbounds.pac_bayes._bounds import check_delta
 from skbounds.pac_bayes._calibration import (
     lead,
@@ -81,7 +84,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
     def _trained_codes(self):
         return code_labels(self.trained_classes_, self.classes_)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict classes by the weighted vote, ties to the smaller label.
 
         Parameters
@@ -97,7 +100,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         shares = self._shares(X)
         return self.classes_[plurality(shares)]
 
-    def vote_shares(self, X):
+    def vote_shares(self, X: MatrixLike) -> np.ndarray:
         """Return each class's share of the vote.
 
         Parameters
@@ -113,7 +116,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         shares = self._shares(X)
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Return probabilities of the classes.
 
         The members' mean decision values, calibrated on rows held out in the inner
@@ -160,7 +163,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         share = 1.0 / (self._n_voting_rows_ + n_classes)
         return (1.0 - share) * result + share / n_classes
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return confidence scores that agree with the vote.
 
         Parameters
@@ -200,7 +203,9 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         result[:, trained] = average
         return result
 
-    def predict_randomized(self, X, random_state=None):
+    def predict_randomized(
+        self, X: MatrixLike, random_state: RandomState = None
+    ) -> np.ndarray:
         """Predict with the Gibbs classifier: a member drawn for each row.
 
         Parameters
@@ -223,7 +228,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         codes = self._member_codes(X, voters)
         return self.classes_[codes[np.arange(len(codes)), drawn]]
 
-    def gibbs_error(self, X, y):
+    def gibbs_error(self, X: MatrixLike, y: ArrayLike) -> float:
         """Return the expected error of `predict_randomized` on given rows.
 
         Parameters
@@ -247,7 +252,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         wrong = self._member_codes(X, voters) != truth[:, None]
         return float(np.mean(wrong @ (weights / weights.sum())))
 
-    def risk_bound(self, delta):
+    def risk_bound(self, delta: float) -> float:
         """Bound the risk of the Gibbs classifier at another level.
 
         Parameters
@@ -262,7 +267,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         """
         return self._bound_at("risk_bound", delta)
 
-    def vote_bound(self, delta):
+    def vote_bound(self, delta: float) -> float:
         """Bound the risk of the vote at another level.
 
         Parameters
@@ -282,7 +287,9 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         bound = getattr(self._evidence_, name)(check_delta(delta))
         return min(1.0, bound) if self.certified_ else float("nan")
 
-    def class_bounds(self, delta=None, simultaneous=False):
+    def class_bounds(
+        self, delta: float | None = None, simultaneous: bool = False
+    ) -> dict[str, Any]:
         """Bound the vote's errors class by class.
 
         Exact binomial tails: given how many certification rows belong to a class, or
@@ -329,7 +336,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             "delta": level,
         }
 
-    def cost_bound(self, costs, delta=None):
+    def cost_bound(self, costs: ArrayLike, delta: float | None = None) -> float:
         """Bound the vote's expected cost on new rows.
 
         The exact binomial tail where there is one positive cost only, and otherwise the
@@ -385,7 +392,7 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             )
         return self._evidence_, delta
 
-    def monitor(self, alpha=0.05):
+    def monitor(self, alpha: float = 0.05) -> VoteMonitor:
         """Return a monitor that raises an alarm when the certificate fails in use.
 
         Parameters
@@ -406,7 +413,14 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
             )
         return VoteMonitor(self, self.vote_bound_, alpha)
 
-    def certificate(self, X_cal, y_cal, *, groups=None, delta=None):
+    def certificate(
+        self,
+        X_cal: MatrixLike,
+        y_cal: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        delta: float | None = None,
+    ) -> dict[str, Any]:
         """Certify the vote on fresh rows by the exact binomial tail.
 
         Valid for any fitted vote, also after ``refit=True``, if the rows were used for

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import is_number
 from skbounds.sequential._history import ExactHistory, RejectionHistory
@@ -200,8 +202,15 @@ class SAFFRON(_Adaptive):
     """
 
     def __init__(
-        self, alpha=0.05, *, lam=0.5, w0=None, gamma="power", horizon=None, lag=0
-    ):
+        self,
+        alpha: float = 0.05,
+        *,
+        lam: float = 0.5,
+        w0: float | None = None,
+        gamma: Literal["power", "log"] | ArrayLike = "power",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.lam = lam
         self.w0 = w0
@@ -298,9 +307,16 @@ class ADDIS(_Adaptive):
     """
 
     def __init__(
-        self, alpha=0.05, *, tau=0.5, lam=0.25, w0=None, gamma="power", horizon=None,
-        lag=0,
-    ):  # fmt: skip
+        self,
+        alpha: float = 0.05,
+        *,
+        tau: float = 0.5,
+        lam: float = 0.25,
+        w0: float | None = None,
+        gamma: Literal["power", "log"] | ArrayLike = "power",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.tau = tau
         self.lam = lam
@@ -396,7 +412,15 @@ class AlphaInvesting(_Adaptive):
     # That a test found nothing is all that matters of its p-value.
     _needs_p_value = False
 
-    def __init__(self, alpha=0.05, *, w0=None, gamma="power", horizon=None, lag=0):
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        w0: float | None = None,
+        gamma: Literal["power", "log"] | ArrayLike = "power",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.w0 = w0
         self.gamma = gamma

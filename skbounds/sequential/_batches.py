@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._online_procedure import (
@@ -62,7 +65,12 @@ class BatchBH(Started):
     [True, False, True]
     """
 
-    def __init__(self, alpha=0.05, *, gamma="power"):
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        gamma: Literal["power", "log"] | ArrayLike = "power",
+    ) -> None:
         self.alpha = alpha
         self.gamma = gamma
 
@@ -80,18 +88,18 @@ class BatchBH(Started):
         self._batches_ = []
 
     @property
-    def n_batches_(self):
+    def n_batches_(self) -> int:
         """Number of batches so far."""
         self._start()
         return len(self._batches_)
 
     @property
-    def n_rejections_(self):
+    def n_rejections_(self) -> int:
         """Number of rejections so far."""
         self._start()
         return sum(found for _, found, _ in self._batches_)
 
-    def test(self, p_values):
+    def test(self, p_values: ArrayLike) -> np.ndarray:
         """Test a batch of hypotheses.
 
         Parameters
@@ -128,7 +136,7 @@ class BatchBH(Started):
         self.level_ = level
         return p_values <= (ordered[found - 1] if found else -1.0)
 
-    def reset(self):
+    def reset(self) -> Self:
         """Forget all batches.
 
         Returns
@@ -138,7 +146,7 @@ class BatchBH(Started):
         """
         return OnlineProcedure.reset(self)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return parameters and state, in types that JSON knows.
 
         Returns
@@ -154,7 +162,7 @@ class BatchBH(Started):
         }
 
     @classmethod
-    def from_dict(cls, state):
+    def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the procedure that was written down.
 
         Parameters
@@ -190,7 +198,12 @@ def _benjamini_hochberg(ordered, level):
     return int(small[-1]) + 1 if len(small) and level > 0.0 else 0
 
 
-def online_ebh(log_e, alpha=0.05, *, gamma="log"):
+def online_ebh(
+    log_e: ArrayLike,
+    alpha: float = 0.05,
+    *,
+    gamma: Literal["log", "power"] | ArrayLike = "log",
+) -> np.ndarray:
     """Return which e-values are significant after each test, by online e-BH.
 
     After t tests those j <= t are rejected that have e_j >= 1 / (k alpha gamma_j), with

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+import skbounds
 from skbounds._base import unchanged_on_error, warn_user
+from skbounds._typing import RandomState
 from skbounds.sequential._adjustments import Covariate, Ratio
 from skbounds.sequential._engines import ENGINES
 from skbounds.sequential._evidence import LARGEST_REWARD, check_level
@@ -174,11 +179,24 @@ class BestArmTest(Started):
     _lazy_attributes = ("evalues_", "global_evalue_", "recommendation_")
 
     def __init__(
-        self, n_arms, *, delta=0.05, epsilon=0.0, evidence="eprocess",
-        rewards="normal", bounds=(0, 1), sigma=None, bets=None, weights=None,
-        max_pulls=None, sampler=None, covariate_coef=None, covariate_mean=None,
-        ratio=False, random_state=None,
-    ):  # fmt: skip
+        self,
+        n_arms: int | Sequence[str],
+        *,
+        delta: float = 0.05,
+        epsilon: float = 0.0,
+        evidence: Literal["eprocess", "lil"] = "eprocess",
+        rewards: Literal["normal", "binary", "bounded"] = "normal",
+        bounds: tuple[float, float] = (0, 1),
+        sigma: float | ArrayLike | None = None,
+        bets: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        max_pulls: int | None = None,
+        sampler: Literal["toptwo", "lift", "lucb", "uniform"] | None = None,
+        covariate_coef: float | None = None,
+        covariate_mean: float | None = None,
+        ratio: bool = False,
+        random_state: RandomState | np.random.Generator = None,
+    ) -> None:
         self.n_arms = n_arms
         self.delta = delta
         self.epsilon = epsilon
@@ -253,25 +271,25 @@ class BestArmTest(Started):
         return Covariate(coef, mean, settings.n_arms) if n_given else None
 
     @property
-    def done_(self):
+    def done_(self) -> bool:
         """Whether the test has ended."""
         self._start()
         return self._done_
 
     @property
-    def is_certified_(self):
+    def is_certified_(self) -> bool:
         """Whether the recommendation is certified."""
         self._start()
         return self._certified_ >= 0
 
     @property
-    def is_asymptotic_(self):
+    def is_asymptotic_(self) -> bool:
         """Whether guarantees are asymptotic only."""
         self._start()
         return self._settings_.is_asymptotic
 
     @property
-    def recommendation_(self):
+    def recommendation_(self) -> int | str:
         """The arm that is certified, that may be adopted, or that looks best."""
         self._start()
         return self._label(self._recommend())
@@ -295,29 +313,29 @@ class BestArmTest(Started):
         return arms if names is None else np.array(names, dtype=object)[arms]
 
     @property
-    def log_p_value_(self):
+    def log_p_value_(self) -> float:
         """Logarithm of the always-valid p-value."""
         self._start()
         return self._engine_.least_log_p
 
     @property
-    def p_value_(self):
+    def p_value_(self) -> float:
         """The always-valid p-value."""
         return float(np.exp(self.log_p_value_))
 
     @property
-    def p_values_(self):
+    def p_values_(self) -> np.ndarray:
         """Always-valid p-values of the alternatives, adjusted for their number."""
         self._start()
         return np.r_[np.nan, np.exp(self._engine_.log_p)]
 
     @property
-    def evalues_(self):
+    def evalues_(self) -> np.ndarray:
         """E-values of the alternatives as of now, adjusted for their number."""
         return np.r_[np.nan, _exp(self._log_evalues()[0])]
 
     @property
-    def global_evalue_(self):
+    def global_evalue_(self) -> float:
         """E-value of the null that no arm is better, as of now."""
         own = self._log_evalues()[1]
         weights = self._settings_.weights
@@ -330,13 +348,13 @@ class BestArmTest(Started):
         return self._engine_.log_evalues()
 
     @property
-    def counts_(self):
+    def counts_(self) -> np.ndarray:
         """Numbers of rewards."""
         self._start()
         return self._engine_.counts.astype(np.int64)
 
     @property
-    def means_(self):
+    def means_(self) -> np.ndarray:
         """Mean rewards."""
         self._start()
         settings = self._settings_
@@ -346,12 +364,12 @@ class BestArmTest(Started):
         return settings.low + settings.width * means
 
     @property
-    def n_pulls_(self):
+    def n_pulls_(self) -> int:
         """Number of rewards so far."""
         return int(self.counts_.sum())
 
     @property
-    def n_outstanding_(self):
+    def n_outstanding_(self) -> int:
         """Number of rewards that were asked for and have not been told."""
         self._start()
         return self._n_waiting()
@@ -360,7 +378,7 @@ class BestArmTest(Started):
         waiting = 0 if self._asked_ is None else len(self._asked_)
         return int(self._outstanding_.sum()) + waiting
 
-    def rejected(self, level):
+    def rejected(self, level: float) -> bool:
         """Tell whether the null that no arm is better is rejected at a level.
 
         Parameters
@@ -384,7 +402,7 @@ class BestArmTest(Started):
             return False
         return bool(self.log_p_value_ <= np.log(level))
 
-    def adopted(self, level):
+    def adopted(self, level: float) -> np.ndarray:
         """Return the arms that may be adopted at a level, on their own evidence.
 
         Parameters
@@ -404,7 +422,7 @@ class BestArmTest(Started):
         order = np.argsort(log_p, kind="stable")
         return self._labels(order[log_p[order] <= np.log(level)] + 1)
 
-    def lift_intervals(self, level=0.05):
+    def lift_intervals(self, level: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
         """Return intervals of the arms' improvements over the control.
 
         Parameters
@@ -423,7 +441,7 @@ class BestArmTest(Started):
         lower, upper = self._engine_.lifts(level)
         return np.r_[np.nan, width * lower], np.r_[np.nan, width * upper]
 
-    def confidence_bounds(self):
+    def confidence_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of the arms' expectations, as "lil" uses them.
 
         Returns
@@ -441,7 +459,7 @@ class BestArmTest(Started):
             )
         return self._engine_.bounds()
 
-    def ask(self, size=None):
+    def ask(self, size: int | None = None) -> np.ndarray:
         """Return the arms to be tried next.
 
         With e-processes each call asks for further rewards, which may be told in any
@@ -486,7 +504,7 @@ class BestArmTest(Started):
         np.add.at(self._outstanding_, arms, 1.0)
         return self._labels(arms)
 
-    def withdraw(self, arms):
+    def withdraw(self, arms: ArrayLike) -> Self:
         """Give up rewards that were asked for and will not come.
 
         .. versionadded:: 0.2
@@ -541,7 +559,14 @@ class BestArmTest(Started):
             taken[chosen[k]] += 1.0
         return chosen
 
-    def tell(self, arms, rewards, *, covariates=None, denominators=None):
+    def tell(
+        self,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        covariates: ArrayLike | None = None,
+        denominators: ArrayLike | None = None,
+    ) -> Self:
         """Take rewards of arms that were asked for.
 
         Parameters
@@ -580,7 +605,14 @@ class BestArmTest(Started):
         self._outstanding_ -= told
         return self
 
-    def observe(self, arms, rewards, *, covariates=None, denominators=None):
+    def observe(
+        self,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        covariates: ArrayLike | None = None,
+        denominators: ArrayLike | None = None,
+    ) -> Self:
         """Take rewards that were logged, of whatever arms.
 
         The p-value and the bounds stay valid if arms were chosen without knowledge of
@@ -802,7 +834,7 @@ class BestArmTest(Started):
             )
         return [n, values]
 
-    def run(self, draw):
+    def run(self, draw: Callable[[Any, int, np.random.Generator], ArrayLike]) -> Self:
         """Ask and tell until the test has ended.
 
         Parameters
@@ -844,7 +876,7 @@ class BestArmTest(Started):
     def _plain(self, arm):
         return int(arm) if self._settings_.names is None else str(arm)
 
-    def report(self, level=None):
+    def report(self, level: float | None = None) -> skbounds.ExperimentReport:
         """Return what is known by now, as a table.
 
         Parameters
@@ -871,7 +903,7 @@ class BestArmTest(Started):
                 self._rng_ = np.random.default_rng(int(draw_seeds(self.random_state)))
         return self._rng_
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return parameters and state, in types that JSON knows.
 
         Returns
@@ -904,7 +936,7 @@ class BestArmTest(Started):
         }
 
     @classmethod
-    def from_dict(cls, state):
+    def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the test that was written down.
 
         Parameters

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+import skbounds
+from skbounds._typing import Axes
 from skbounds.sequential._best_arm import BestArmTest
 from skbounds.sequential._lond import ELOND
+from skbounds.sequential._online_procedure import OnlineProcedure
 
 
 class BestArmDisplay:
@@ -67,9 +73,18 @@ class BestArmDisplay:
     """
 
     def __init__(
-        self, *, times, means, lower, upper, log_p_values, lifts=False, adopted_at=None,
-        level=0.05, names=None,
-    ):  # fmt: skip
+        self,
+        *,
+        times: np.ndarray,
+        means: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        log_p_values: np.ndarray,
+        lifts: bool = False,
+        adopted_at: np.ndarray | None = None,
+        level: float = 0.05,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.times = times
         self.means = means
         self.lower = lower
@@ -82,9 +97,20 @@ class BestArmDisplay:
 
     @classmethod
     def from_log(
-        cls, arms, rewards, *, test=None, n_arms=None, evidence="eprocess", sigma=None,
-        delta=0.05, epsilon=0.0, n_times=200, plot=True, ax=None,
-    ):  # fmt: skip
+        cls,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        test: BestArmTest | None = None,
+        n_arms: int | Sequence[str] | None = None,
+        evidence: Literal["eprocess", "lil"] = "eprocess",
+        sigma: float | None = None,
+        delta: float = 0.05,
+        epsilon: float = 0.0,
+        n_times: int = 200,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Show an experiment from its log.
 
         Parameters
@@ -128,7 +154,7 @@ class BestArmDisplay:
         elif n_arms is None:
             raise ValueError("n_arms must be given, or test.")
         else:
-            size = n_arms if isinstance(n_arms, Integral) else len(n_arms)
+            size = int(n_arms) if isinstance(n_arms, (int, Integral)) else len(n_arms)
             most = max(n, size) + size if evidence == "lil" else None
             test = BestArmTest(
                 n_arms, delta=delta, epsilon=epsilon, evidence=evidence, sigma=sigma,
@@ -166,7 +192,7 @@ class BestArmDisplay:
         )  # fmt: skip
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw lifts or means, bounds, decisions and the p-value.
 
         Parameters
@@ -186,15 +212,16 @@ class BestArmDisplay:
         n_arms = self.means.shape[1]
         names = self.names or ["control", *(f"arm {i}" for i in range(1, n_arms))]
         shown = self.means - self.means[:, :1] if self.lifts else self.means
+        adopted_at = self.adopted_at if self.lifts else None
         for i in range(1 if self.lifts else 0, n_arms):
             color = "k" if i == 0 else f"C{(i - 1) % 10}"
             ax.plot(self.times, shown[:, i], color=color, label=names[i])
             ax.fill_between(
                 self.times, self.lower[:, i], self.upper[:, i], color=color, alpha=0.15
             )
-            if self.lifts and self.adopted_at[i]:
+            if adopted_at is not None and adopted_at[i]:
                 ax.axvline(
-                    self.adopted_at[i], color=color, linestyle="--", linewidth=1,
+                    adopted_at[i], color=color, linestyle="--", linewidth=1,
                     label=f"{names[i]} may be adopted",
                 )  # fmt: skip
         last = slice(len(self.times) // 10, None)
@@ -258,14 +285,28 @@ class OnlineFDRDisplay:
     [True, False, True, False]
     """
 
-    def __init__(self, *, levels, p_values, rejected, wealth=None):
+    def __init__(
+        self,
+        *,
+        levels: np.ndarray,
+        p_values: np.ndarray,
+        rejected: np.ndarray,
+        wealth: np.ndarray | None = None,
+    ) -> None:
         self.levels = levels
         self.p_values = p_values
         self.rejected = rejected
         self.wealth = wealth
 
     @classmethod
-    def from_procedure(cls, procedure, p_values, *, plot=True, ax=None):
+    def from_procedure(
+        cls,
+        procedure: OnlineProcedure,
+        p_values: ArrayLike,
+        *,
+        plot: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Show what a procedure makes of p-values.
 
         Parameters
@@ -296,7 +337,9 @@ class OnlineFDRDisplay:
         return display.plot(ax=ax) if plot else display
 
     @classmethod
-    def from_study(cls, study, *, plot=True, ax=None):
+    def from_study(
+        cls, study: skbounds.MABFDR, *, plot: bool = True, ax: Axes | None = None
+    ) -> Self:
         """Show the experiments of a study.
 
         Parameters
@@ -327,7 +370,7 @@ class OnlineFDRDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw levels, p-values, decisions and wealth.
 
         Parameters

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds._core import sequential as _core
 from skbounds.sequential._functions import as_floats, check_sigma, is_number
@@ -136,7 +138,15 @@ def _check_pair(arm, control, rewards, sigma, bets):
     return REWARDS[rewards], bets, bet_weights(len(bets)), scale, arm, control
 
 
-def log_evalue(arm, control, *, rewards, sigma=None, epsilon=0.0, bets=None):
+def log_evalue(
+    arm: tuple,
+    control: tuple,
+    *,
+    rewards: Literal["normal", "binary", "bounded"],
+    sigma: float | tuple[float, float] | None = None,
+    epsilon: float = 0.0,
+    bets: ArrayLike | None = None,
+) -> float:
     """Return log E of "the arm is at most epsilon better than the control".
 
     E is evidence against this null: its expectation is at most 1 if the null is true,
@@ -218,8 +228,14 @@ def _check_alternatives(n_alternatives):
 
 
 def lift_interval(
-    arm, control, *, rewards, sigma=None, level=0.05, n_alternatives=1
-):  # fmt: skip
+    arm: tuple,
+    control: tuple,
+    *,
+    rewards: Literal["normal", "binary", "bounded"],
+    sigma: float | tuple[float, float] | None = None,
+    level: float = 0.05,
+    n_alternatives: int = 1,
+) -> tuple[float, float]:
     """Return an interval of how much better an arm is than the control.
 
     It holds at all times at once, whatever decides when to look and which arm is tried
@@ -272,8 +288,14 @@ def lift_interval(
 
 
 def planned_pulls(
-    lift, *, rewards, sigma=None, base_rate=None, level=0.05, n_alternatives=1
-):
+    lift: float,
+    *,
+    rewards: Literal["normal", "binary", "bounded"],
+    sigma: float | None = None,
+    base_rate: float | None = None,
+    level: float = 0.05,
+    n_alternatives: int = 1,
+) -> int:
     """Return how many rewards of each arm a test by e-processes takes, about.
 
     For arms that are tried equally often, of which one is better by `lift`; on average.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 
 from skbounds._core import sequential as _core
@@ -15,7 +17,7 @@ _LARGEST_COUNT = 1e15
 _LEAST_SIGMA, _LARGEST_SIGMA = 1e-145, 1e145
 
 
-def is_number(value):
+def is_number(value) -> TypeGuard[float]:
     """Tell whether this is a real number, and no truth value."""
     return isinstance(value, (Real, np.floating, np.integer)) and not isinstance(
         value, (bool, np.bool_)
@@ -85,7 +87,7 @@ def _check_delta(delta, name="delta"):
     return delta
 
 
-def lil_radius(n, delta, *, sigma):
+def lil_radius(n: ArrayLike, delta: ArrayLike, *, sigma: float) -> float | np.ndarray:
     """Return the radius that a mean keeps for all n at once.
 
     With probability 1 - delta the mean of the first n rewards is less than
@@ -124,7 +126,7 @@ def lil_radius(n, delta, *, sigma):
     return float(found) if found.ndim == 0 else found
 
 
-def lil_delta(n, radius, *, sigma):
+def lil_delta(n: ArrayLike, radius: ArrayLike, *, sigma: float) -> float | np.ndarray:
     """Return the probability of failure that belongs to a radius.
 
     .. versionadded:: 0.1
@@ -190,7 +192,9 @@ def check_epsilon(epsilon):
     return float(epsilon)
 
 
-def always_valid_pvalue(means, counts, *, sigma, epsilon=0.0):
+def always_valid_pvalue(
+    means: ArrayLike, counts: ArrayLike, *, sigma: float, epsilon: float = 0.0
+) -> float:
     """Return the p-value of "no arm is better than the control" as of now.
 
     The null is that no alternative's expectation exceeds the control's by more than
@@ -241,7 +245,9 @@ def always_valid_pvalue(means, counts, *, sigma, epsilon=0.0):
     return float(np.exp(found))
 
 
-def sample_complexity_bound(means, delta, *, sigma, epsilon=0.0):
+def sample_complexity_bound(
+    means: ArrayLike, delta: float, *, sigma: float, epsilon: float = 0.0
+) -> float:
     """Return how many rounds of the bandit are enough, with probability 1 - delta.
 
     For planning, from guesses of the expectations: the explicit bounds in the proof of

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._procedures import LORDFamily
@@ -74,8 +77,14 @@ class LOND(LORDFamily):
     _decreasing = True
 
     def __init__(
-        self, alpha=0.05, *, gamma="log", horizon=None, lag=0, dependent=False
-    ):
+        self,
+        alpha: float = 0.05,
+        *,
+        gamma: Literal["log", "power"] | ArrayLike = "log",
+        horizon: int | None = None,
+        lag: int = 0,
+        dependent: bool = False,
+    ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.horizon = horizon
@@ -189,7 +198,14 @@ class ELOND(LOND):
 
     _argument = "e_value"
 
-    def __init__(self, alpha=0.05, *, gamma="log", horizon=None, lag=0):
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        gamma: Literal["log", "power"] | ArrayLike = "log",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.horizon = horizon
@@ -213,7 +229,7 @@ class ELOND(LOND):
     def _decide(self, value, level):
         return bool(0.0 < level and value >= 1.0 / level)
 
-    def test(self, e_value, weight=1.0):
+    def test(self, e_value: float, weight: float = 1.0) -> bool:
         """Test the next hypothesis.
 
         Parameters
@@ -230,7 +246,9 @@ class ELOND(LOND):
         """
         return super().test(e_value, weight)
 
-    def fit(self, e_values, y=None, *, weights=None):
+    def fit(
+        self, e_values: ArrayLike, y: None = None, *, weights: ArrayLike | None = None
+    ) -> Self:
         """Start afresh, and test many hypotheses in their order.
 
         Parameters

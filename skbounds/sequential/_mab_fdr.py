@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+import skbounds
 from skbounds._base import unchanged_on_error
+from skbounds._typing import RandomState
 from skbounds.sequential._adaptive import ADDIS, SAFFRON, AlphaInvesting
 from skbounds.sequential._best_arm import BestArmTest
 from skbounds.sequential._functions import draw_seeds
@@ -151,10 +156,21 @@ class MABFDR(Started):
     """
 
     def __init__(
-        self, procedure=None, *, alpha=None, epsilon=0.0, evidence="eprocess",
-        rewards="normal", bounds=(0, 1), sigma=None, bets=None, max_pulls, sampler=None,
-        overlap=False, random_state=None,
-    ):  # fmt: skip
+        self,
+        procedure: OnlineProcedure | None = None,
+        *,
+        alpha: float | None = None,
+        epsilon: float = 0.0,
+        evidence: Literal["eprocess", "lil"] = "eprocess",
+        rewards: Literal["normal", "binary", "bounded"] = "normal",
+        bounds: tuple[float, float] = (0, 1),
+        sigma: float | None = None,
+        bets: ArrayLike | None = None,
+        max_pulls: int,
+        sampler: Literal["toptwo", "lift", "lucb", "uniform"] | None = None,
+        overlap: bool = False,
+        random_state: RandomState | np.random.Generator = None,
+    ) -> None:
         self.procedure = procedure
         self.alpha = alpha
         self.epsilon = epsilon
@@ -231,30 +247,30 @@ class MABFDR(Started):
         return test
 
     @property
-    def history_(self):
+    def history_(self) -> list[dict[str, Any]]:
         """What the experiments so far have found."""
         self._start()
         return [dict(entry) for entry in self._history_]
 
     @property
-    def next_level_(self):
+    def next_level_(self) -> float:
         """Level of the next experiment."""
         self._start()
         return self._procedure_.next_level_
 
     @property
-    def wealth_(self):
+    def wealth_(self) -> float:
         """Wealth of the procedure."""
         self._start()
         return self._procedure_.wealth_
 
     @property
-    def fdp_estimate_(self):
+    def fdp_estimate_(self) -> float:
         """Estimate of the share of false discoveries so far."""
         self._start()
         return self._procedure_.fdp_estimate_
 
-    def begin(self, n_arms, **own):
+    def begin(self, n_arms: int | Sequence[str], **own: Any) -> BestArmTest:
         """Open the next experiment.
 
         Parameters
@@ -289,7 +305,7 @@ class MABFDR(Started):
         self._open_[running.number] = test, running.level
         return test
 
-    def finish(self, test):
+    def finish(self, test: BestArmTest) -> bool:
         """Decide on an experiment that is open.
 
         Parameters
@@ -310,7 +326,7 @@ class MABFDR(Started):
         number = numbers[0]
         level = self._open_[number][1]
         lil = self._given_["evidence"] == "lil"
-        entry = {
+        entry: dict[str, Any] = {
             "n_arms": len(test.counts_),
             "level": float(level),
             "p_value": test.p_value_,
@@ -353,7 +369,7 @@ class MABFDR(Started):
         alpha = min(self._procedure_.alpha, 0.5)
         return [float(bound[arm]) for bound in test.lift_intervals(alpha)]
 
-    def run(self, experiments):
+    def run(self, experiments: Iterable[tuple]) -> Self:
         """Run experiments to their ends.
 
         Parameters
@@ -372,7 +388,7 @@ class MABFDR(Started):
             self.finish(test.run(draw))
         return self
 
-    def report(self):
+    def report(self) -> skbounds.StudyReport:
         """Return what is known by now, as a table.
 
         Returns
@@ -384,7 +400,7 @@ class MABFDR(Started):
 
         return StudyReport.from_study(self)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return parameters and state, in types that JSON knows.
 
         Returns
@@ -410,7 +426,7 @@ class MABFDR(Started):
         }
 
     @classmethod
-    def from_dict(cls, state):
+    def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the study that was written down.
 
         Parameters
@@ -438,7 +454,7 @@ class MABFDR(Started):
         found._start()
         found._procedure_, found._seed_ = procedure, int(state["seed"])
         found._history_ = [dict(entry) for entry in state["history"]]
-        still_open = state["open"]
+        still_open: Any = state["open"]
         if still_open is None:
             still_open = []
         elif isinstance(still_open, dict):
@@ -450,7 +466,7 @@ class MABFDR(Started):
         return found
 
     @property
-    def open_(self):
+    def open_(self) -> BestArmTest | None:
         """The experiment that is open, or None; of several the one begun last."""
         self._start()
         if not self._open_:
@@ -458,7 +474,7 @@ class MABFDR(Started):
         return self._open_[max(self._open_)][0]
 
     @property
-    def open_experiments_(self):
+    def open_experiments_(self) -> dict[int, BestArmTest]:
         """All experiments that are open, by number."""
         self._start()
         return {number: test for number, (test, _) in self._open_.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds._base import SkboundsEstimator, unchanged_on_error
 from skbounds.sequential._functions import as_floats, is_number
@@ -143,25 +144,25 @@ class OnlineProcedure(Started):
         self._next_ = None
 
     @property
-    def n_tests_(self):
+    def n_tests_(self) -> int:
         """Number of tests that have begun."""
         self._start()
         return self._n_tests_
 
     @property
-    def n_rejections_(self):
+    def n_rejections_(self) -> int:
         """Number of rejections that levels know of."""
         self._start()
         return self._n_rejections_
 
     @property
-    def n_running_(self):
+    def n_running_(self) -> int:
         """Number of tests that have begun and not ended."""
         self._start()
         return sum(decision is None for _, decision, _ in self._pending_.values())
 
     @property
-    def next_level_(self):
+    def next_level_(self) -> float:
         """Level of the next test."""
         self._start()
         return self._known_level()
@@ -193,13 +194,13 @@ class OnlineProcedure(Started):
         return max(min(weight * level, self._most(), 1.0), 0.0)
 
     @property
-    def wealth_(self):
+    def wealth_(self) -> float:
         """What is left to spend."""
         self._start()
         return self._wealth()
 
     @property
-    def fdp_estimate_(self):
+    def fdp_estimate_(self) -> float:
         """Estimate of the share of false discoveries among all so far."""
         self._start()
         return self._charged() / max(self._n_rejections_, 1)
@@ -217,7 +218,7 @@ class OnlineProcedure(Started):
     def _decide(self, value, level):
         return bool(0.0 < level and value <= level)
 
-    def test(self, p_value, weight=_ONE):
+    def test(self, p_value: float, weight: float = _ONE) -> bool:
         """Test the next hypothesis.
 
         Parameters
@@ -242,7 +243,7 @@ class OnlineProcedure(Started):
         self._update(rejected, level, p_value)
         return rejected
 
-    def update(self, rejected, p_value=None):
+    def update(self, rejected: bool, p_value: float | None = None) -> Self:
         """Say how the next test was decided, at ``next_level_`` by other means.
 
         Parameters
@@ -274,7 +275,7 @@ class OnlineProcedure(Started):
             p_value = self._check_value(p_value)
         return bool(rejected), p_value
 
-    def begin(self, weight=1.0):
+    def begin(self, weight: float = 1.0) -> RunningTest:
         """Begin a test, whose p-value may come after others have begun.
 
         Its level is fixed now, from what is known now: tests that go on count as if
@@ -300,7 +301,13 @@ class OnlineProcedure(Started):
         self._release()
         return RunningTest(self._n_tests_, level)
 
-    def finish(self, running, p_value=None, *, rejected=None):
+    def finish(
+        self,
+        running: RunningTest | int,
+        p_value: float | None = None,
+        *,
+        rejected: bool | None = None,
+    ) -> bool:
         """End a test that has begun.
 
         Parameters
@@ -323,7 +330,7 @@ class OnlineProcedure(Started):
         entry = self._pending_.get(number) if _is_count(number, 1) else None
         if entry is None or entry[1] is not None:
             raise ValueError(f"test {number!r} has not begun, or has ended.")
-        if number is not running and running.level != entry[0]:
+        if isinstance(running, RunningTest) and running.level != entry[0]:
             raise ValueError(
                 f"test {number} has level {entry[0]}, not {running.level}: it is of "
                 "another procedure."
@@ -389,7 +396,9 @@ class OnlineProcedure(Started):
         self._spent_ = total
 
     @unchanged_on_error
-    def fit(self, p_values, y=None, *, weights=None):
+    def fit(
+        self, p_values: ArrayLike, y: None = None, *, weights: ArrayLike | None = None
+    ) -> Self:
         """Start afresh, and test many hypotheses in their order.
 
         Parameters
@@ -448,7 +457,7 @@ class OnlineProcedure(Started):
             raise ValueError("p_values must be in [0, 1], without NaN.")
         return values
 
-    def reset(self):
+    def reset(self) -> Self:
         """Forget all tests.
 
         Returns
@@ -461,7 +470,7 @@ class OnlineProcedure(Started):
                 delattr(self, name)
         return self
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return parameters and state, in types that JSON knows.
 
         Returns
@@ -484,7 +493,7 @@ class OnlineProcedure(Started):
         }
 
     @classmethod
-    def from_dict(cls, state):
+    def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the procedure that was written down.
 
         Parameters

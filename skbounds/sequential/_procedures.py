@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import is_number
 from skbounds.sequential._history import ExactHistory, RejectionHistory
@@ -124,7 +126,15 @@ class LORD(LORDFamily):
     0.001678
     """
 
-    def __init__(self, alpha=0.05, *, w0=None, gamma="log", horizon=None, lag=0):
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        w0: float | None = None,
+        gamma: Literal["log", "power"] | ArrayLike = "log",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.w0 = w0
         self.gamma = gamma
@@ -229,7 +239,14 @@ class LORDPrime(LORDFamily):
     [True, False, True, False]
     """
 
-    def __init__(self, alpha=0.05, *, gamma="log", horizon=None, lag=0):
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        gamma: Literal["log", "power"] | ArrayLike = "log",
+        horizon: int | None = None,
+        lag: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.horizon = horizon
@@ -341,8 +358,15 @@ class LORDPlusPlus(LORDFamily):
     """
 
     def __init__(
-        self, alpha=0.05, *, w0=None, gamma="log", horizon=None, lag=0, memory=1.0
-    ):
+        self,
+        alpha: float = 0.05,
+        *,
+        w0: float | None = None,
+        gamma: Literal["log", "power"] | ArrayLike = "log",
+        horizon: int | None = None,
+        lag: int = 0,
+        memory: float = 1.0,
+    ) -> None:
         self.alpha = alpha
         self.w0 = w0
         self.gamma = gamma
@@ -408,7 +432,7 @@ class LORDPlusPlus(LORDFamily):
         return self._wealth()
 
     @property
-    def fdp_estimate_(self):
+    def fdp_estimate_(self) -> float:
         """Estimate of the share of false discoveries among all so far."""
         if getattr(self, "_memory_", 1.0) < 1.0:
             return self._spent_ / max(self._remembered_, 1.0)
@@ -498,7 +522,7 @@ class AlphaSpending(OnlineProcedure):
     0.0608
     """
 
-    def __init__(self, alpha=0.05):
+    def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = alpha
 
     def _begin(self):
@@ -552,7 +576,7 @@ class Uncorrected(OnlineProcedure):
     0.1
     """
 
-    def __init__(self, alpha=0.05):
+    def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = alpha
 
     def _begin(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import check_epsilon
 
@@ -27,7 +28,7 @@ def _check_decisions(rejected, is_null):
     return rejected, np.broadcast_to(is_null, rejected.shape)
 
 
-def false_discovery_rate(rejected, is_null):
+def false_discovery_rate(rejected: ArrayLike, is_null: ArrayLike) -> float:
     """Return the mean over runs of the share of false discoveries.
 
     .. versionadded:: 0.2
@@ -60,7 +61,7 @@ def false_discovery_rate(rejected, is_null):
     return float(np.mean(false / np.maximum(rejected.sum(axis=1), 1)))
 
 
-def marginal_false_discovery_rate(rejected, is_null):
+def marginal_false_discovery_rate(rejected: ArrayLike, is_null: ArrayLike) -> float:
     """Return the ratio of mean false discoveries to mean discoveries and one.
 
     .. versionadded:: 0.2
@@ -92,7 +93,7 @@ def marginal_false_discovery_rate(rejected, is_null):
     return float(false / (total + 1.0))
 
 
-def acceptable_arms(means, *, epsilon=0.0):
+def acceptable_arms(means: ArrayLike, *, epsilon: float = 0.0) -> np.ndarray:
     """Return which arms are as good as the best one and better than the control.
 
     .. versionadded:: 0.2
@@ -129,7 +130,9 @@ def acceptable_arms(means, *, epsilon=0.0):
     return good
 
 
-def best_arm_discovery_rate(rejected, arms, means, *, epsilon=0.0):
+def best_arm_discovery_rate(
+    rejected: ArrayLike, arms: ArrayLike, means: ArrayLike, *, epsilon: float = 0.0
+) -> float:
     """Return the share of alternatives that are found with a right arm.
 
     .. versionadded:: 0.2

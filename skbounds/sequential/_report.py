@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Self
 
 import numpy as np
 
+import skbounds
 from skbounds.sequential._evidence import check_level, expected_total
 
 
@@ -119,7 +121,7 @@ class ExperimentReport(_Report):
         return f"<ExperimentReport: {self.title}>"
 
     @classmethod
-    def from_test(cls, test, level=None):
+    def from_test(cls, test: skbounds.BestArmTest, level: float | None = None) -> Self:
         """Make the report of a test.
 
         Parameters
@@ -243,7 +245,7 @@ class StudyReport(_Report):
         return f"<StudyReport: {self.title}>"
 
     @classmethod
-    def from_study(cls, study):
+    def from_study(cls, study: skbounds.MABFDR) -> Self:
         """Make the report of a study.
 
         Parameters
@@ -257,7 +259,7 @@ class StudyReport(_Report):
             The report.
         """
         history = study.history_
-        rows = []
+        rows: list[dict] = []
         for entry in history:
             low, high = entry.get("lift_interval") or (np.nan, np.nan)
             rows.append(

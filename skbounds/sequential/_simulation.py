@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbounds._core import sequential as _core
+from skbounds._typing import RandomState
 from skbounds.sequential._best_arm import BestArmTest
 from skbounds.sequential._engines import EvidenceEngine, excess
 from skbounds.sequential._functions import as_floats, check_sigma, draw_seeds
@@ -19,9 +23,19 @@ _PARTS = 4
 
 
 def simulate_best_arm_tests(
-    means, *, delta=0.05, epsilon=0.0, sigma=1.0, max_pulls, evidence="eprocess",
-    sampler=None, until=None, rewards="normal", n_jobs=None, random_state=None,
-):  # fmt: skip
+    means: ArrayLike,
+    *,
+    delta: float | ArrayLike = 0.05,
+    epsilon: float = 0.0,
+    sigma: float = 1.0,
+    max_pulls: int,
+    evidence: Literal["eprocess", "lil"] = "eprocess",
+    sampler: Literal["toptwo", "lift", "lucb", "uniform"] | None = None,
+    until: Literal["certified", "rejected"] | None = None,
+    rewards: Literal["normal", "bernoulli"] = "normal",
+    n_jobs: int | None = None,
+    random_state: RandomState | np.random.Generator = None,
+) -> dict[str, np.ndarray]:
     """Run many tests on simulated rewards.
 
     .. versionadded:: 0.1
@@ -134,7 +148,7 @@ def simulate_best_arm_tests(
         found = [_simulate(*task) for task in tasks]
     else:
         found = Parallel(n_jobs=n_jobs)(delayed(_simulate)(*task) for task in tasks)
-    columns = zip(*(run for part in found for run in part), strict=True)
+    columns: Iterable = zip(*(run for part in found for run in part), strict=True)
     kinds = [np.int64, np.int64, np.int64, np.float64, np.float64]
     if not n_runs:
         columns = [[] for _ in names]

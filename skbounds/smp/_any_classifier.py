@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.utils import get_tags, indexable
@@ -19,6 +22,7 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp._base_fit import (
     BaseFit,
     contrasts,
@@ -152,13 +156,13 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
 
     def __init__(
         self,
-        estimator=None,
+        estimator: Any = None,
         *,
-        method="refit",
-        virtual_weight=1.0,
-        n_jobs=None,
-        random_state=0,
-    ):
+        method: Literal["refit", "influence"] = "refit",
+        virtual_weight: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.method = method
         self.virtual_weight = virtual_weight
@@ -167,7 +171,9 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the classifier and keep the training rows.
 
         Parameters
@@ -321,16 +327,16 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         return self._loo_
 
     @property
-    def log_normalizer_mean_(self):
+    def log_normalizer_mean_(self) -> float:
         """Leave-one-out estimate of the expected log normaliser."""
         return self._loo()[1]
 
     @property
-    def loo_log_loss_(self):
+    def loo_log_loss_(self) -> float:
         """Leave-one-out log loss."""
         return self._loo()[0]
 
-    def log_normalizer(self, X):
+    def log_normalizer(self, X: MatrixLike) -> np.ndarray:
         """Compute ``log Z``, how much more than one distribution the refits cover.
 
         Parameters
@@ -346,7 +352,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         """
         return log_normalize(self._scores(X))[1]
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict logarithms of class probabilities.
 
         Parameters
@@ -361,7 +367,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         """
         return log_normalize(self._scores(X))[0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict class probabilities.
 
         Parameters
@@ -376,7 +382,7 @@ class SMPClassifier(MetaEstimatorMixin, ClassifierMixin, SkboundsEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the most probable class.
 
         Parameters

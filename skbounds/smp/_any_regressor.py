@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self, overload
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
@@ -23,6 +26,7 @@ from skbounds._sklearn_compat import (
     num_samples,
     safe_indexing,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp._gaussian import normal_crps, normal_log_density
 from skbounds.smp._glm import GLM, blocks, log_normalizers, table
 from skbounds.smp._laws import PredictiveLaws
@@ -158,13 +162,13 @@ class SMPRegressor(
 
     def __init__(
         self,
-        estimator=None,
+        estimator: Any = None,
         *,
-        method="refit",
-        sigma="loo",
-        n_jobs=None,
-        random_state=0,
-    ):
+        method: Literal["refit", "influence"] = "refit",
+        sigma: Literal["loo"] | float = "loo",
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.method = method
         self.sigma = sigma
@@ -173,7 +177,9 @@ class SMPRegressor(
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the regressor and keep the training rows.
 
         Parameters
@@ -443,16 +449,16 @@ class SMPRegressor(
         return float(counts @ values / counts.sum())
 
     @property
-    def loo_log_loss_(self):
+    def loo_log_loss_(self) -> float:
         """Leave-one-out log loss."""
         return self._weighted(self._loo()[0])
 
     @property
-    def log_normalizer_mean_(self):
+    def log_normalizer_mean_(self) -> float:
         """Leave-one-out estimate of the expected log normaliser."""
         return self._weighted(self._loo()[1])
 
-    def log_normalizer(self, X):
+    def log_normalizer(self, X: MatrixLike) -> np.ndarray:
         """Compute ``log Z``, the label-free measure of a row's uncertainty.
 
         Parameters
@@ -470,7 +476,19 @@ class SMPRegressor(
             return self._normal(X)[2]
         return self._by_table(X, lambda rows, steps, law: law.log_normalizer)
 
-    def predict(self, X, return_std=False):
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: MatrixLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict the mean of the predictive law.
 
         Parameters

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, warn_user
@@ -14,7 +13,8 @@ from skbounds._blocks import memory_limit, row_blocks
 from skbounds._collections import lazy_on_collections
 from skbounds._labels import check_several, validate_labelled
 from skbounds._magnitude import LARGEST, check_magnitude
-from skbounds._sklearn_compat import check_sample_weight
+from skbounds._sklearn_compat import available_if, check_sample_weight
+from skbounds._typing import MatrixLike
 from skbounds._weights import class_factors
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._virtual import solve_virtual
@@ -116,7 +116,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         return np.concatenate(parts)
 
     @lazy_on_collections
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict logarithms of class probabilities.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -134,7 +134,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         return self._map_rows(self._log_proba, X)
 
     @lazy_on_collections
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Predict class probabilities.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -152,7 +152,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         return np.exp(self.predict_log_proba(X))
 
     @lazy_on_collections
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Predict log-odds (two classes) or log probabilities (more).
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -173,7 +173,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         return log_proba
 
     @lazy_on_collections
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the most probable class.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -196,7 +196,7 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
 
     @available_if(_is_binary)
     @lazy_on_collections
-    def predict_interval(self, X):
+    def predict_interval(self, X: MatrixLike) -> np.ndarray:
         """Predict the probabilities under the two virtual fits.
 
         Only for two classes.

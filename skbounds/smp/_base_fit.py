@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -184,9 +185,9 @@ class BaseFit:
     theta: np.ndarray
     inv_factor: np.ndarray
     n_iter: int = 0
-    Z: np.ndarray | None = None
-    weight: np.ndarray | None = None
-    proba: np.ndarray | None = None
+    Z: Any = None
+    weight: Any = None
+    proba: Any = None
 
     def raw(self, features) -> np.ndarray:
         """Return raw predictions of coordinate rows, shape (1 or K, n)."""
@@ -390,7 +391,7 @@ def _fit(
     # Where a Hessian is dear, directions come from conjugate gradients, preconditioned
     # by an old one.
     lazy = _hessian_cost(Z, k) > _DEAR
-    inv_factor = near.inv_factor if lazy and near is not None else None
+    inv_factor: Any = near.inv_factor if lazy and near is not None else None
     raw = raw_predictions(theta, Z, n_classes)
     n_iter, converged, previous = 0, False, np.inf
     while not converged and n_iter < max_iter:

@@ -114,7 +114,12 @@ def ridge_bound(
     prefer_skip_nested_validation=True,
 )
 def small_ball_bound(
-    n_samples, n_features, *, kurtosis, constant=1.0, exponent=1.0
+    n_samples: int,
+    n_features: int,
+    *,
+    kurtosis: float,
+    constant: float = 1.0,
+    exponent: float = 1.0,
 ) -> float:
     r"""Bound of the excess risk of unpenalised linear regression, from moments alone.
 
@@ -185,7 +190,12 @@ def small_ball_bound(
     prefer_skip_nested_validation=True,
 )
 def eigendecay_bound(
-    n_samples, norm, radius, *, exponent, constant=1.0
+    n_samples: int,
+    norm: float,
+    radius: float,
+    *,
+    exponent: float,
+    constant: float = 1.0,
 ) -> tuple[float, float]:
     r"""Best penalty and bound of ridge regression under decaying eigenvalues.
 

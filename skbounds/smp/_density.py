@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.special import gammaln, xlog1py, xlogy
 from sklearn.base import DensityMixin
@@ -26,6 +30,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
     check_sample_weight,
 )
+from skbounds._typing import MatrixLike, RandomState
 
 _NO_WEIGHT = "Sample weights must contain at least one non-zero number."
 _UNSORTED = (
@@ -41,7 +46,7 @@ class BaseSMPDensity(DensityMixin, SkboundsEstimator):
 
     _takes_collections = True
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: None = None) -> float:
         """Compute the total log likelihood.
 
         Parameters
@@ -164,12 +169,16 @@ class MultinomialSMP(_ColumnDensity):
 
     _parameter_constraints: dict = {"categories": [StrOptions({"auto"}), list, tuple]}
 
-    def __init__(self, categories="auto"):
+    def __init__(
+        self, categories: Literal["auto"] | Sequence[ArrayLike] = "auto"
+    ) -> None:
         self.categories = categories
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Count the categories.
 
         Parameters
@@ -255,7 +264,7 @@ class MultinomialSMP(_ColumnDensity):
         return self
 
     @lazy_on_collections
-    def score_samples(self, X):
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
         """Compute the log probability of each observation.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -274,7 +283,9 @@ class MultinomialSMP(_ColumnDensity):
         X = self._validate_column(X, reset=False, dtype=None)
         return np.log(self.proba_)[_encode(X, self.categories_[0])]
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> np.ndarray:
         """Draw from the predictive law.
 
         Parameters
@@ -423,13 +434,20 @@ class GaussianSMP(BaseSMPDensity):
         "variant": [StrOptions({"smp", "minimax", "mle"})],
     }
 
-    def __init__(self, *, covariance=None, variant="smp"):
+    def __init__(
+        self,
+        *,
+        covariance: ArrayLike | None = None,
+        variant: Literal["smp", "minimax", "mle"] = "smp",
+    ) -> None:
         self.covariance = covariance
         self.variant = variant
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Compute the mean.
 
         Parameters
@@ -497,7 +515,7 @@ class GaussianSMP(BaseSMPDensity):
         return self
 
     @lazy_on_collections
-    def score_samples(self, X):
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
         """Compute the log density of each observation.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -519,7 +537,9 @@ class GaussianSMP(BaseSMPDensity):
         constant = 0.5 * X.shape[1] * np.log(2 * np.pi) + log_det
         return -0.5 * np.sum(z**2, axis=0) - constant
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> np.ndarray:
         """Draw from the predictive law.
 
         Parameters
@@ -596,7 +616,9 @@ class PoissonSMP(_ColumnDensity):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Sum the counts.
 
         Parameters
@@ -631,7 +653,7 @@ class PoissonSMP(_ColumnDensity):
         return self
 
     @lazy_on_collections
-    def score_samples(self, X):
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
         """Compute the log probability of each count.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -649,7 +671,9 @@ class PoissonSMP(_ColumnDensity):
         check_is_fitted(self)
         return self._log_proba(self._validate_counts(X, reset=False))
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> np.ndarray:
         """Draw from the predictive law.
 
         Parameters

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -252,10 +253,14 @@ class ExcessStatements:
     ``log_normalizer_mean_``.
     """
 
+    if TYPE_CHECKING:
+        # Of the classes that it is mixed into.
+        def __getattr__(self, name: str) -> Any: ...
+
     _lazy_attributes: tuple[str, ...] = ("excess_risk_bound_",)
 
     @property
-    def excess_risk_bound_(self):
+    def excess_risk_bound_(self) -> float:
         """Deprecated name of ``log_normalizer_mean_``."""
         warn_user(
             "excess_risk_bound_ is not a bound of the excess risk: it lacks the "
@@ -265,7 +270,7 @@ class ExcessStatements:
         )
         return self.log_normalizer_mean_
 
-    def excess_risk_bound(self, norm):
+    def excess_risk_bound(self, norm: float) -> float:
         """Compute the data-driven bound of the excess risk.
 
         Parameters
@@ -291,21 +296,23 @@ class ExcessStatements:
         return float(self.log_normalizer_mean_ + penalty)
 
     @property
-    def excess_risk_(self):
+    def excess_risk_(self) -> float:
         """Estimate of the excess over the best model of the class."""
         return self._excess().risk
 
     @property
-    def excess_risk_penalized_(self):
+    def excess_risk_penalized_(self) -> float:
         """Estimate of the excess over the best penalised loss of the class."""
         return self._excess().penalized
 
     @property
-    def effective_dimension_ratio_(self):
+    def effective_dimension_ratio_(self) -> float:
         """Estimate of the effective dimension by the number of coefficients."""
         return self._excess().dimension_ratio
 
-    def excess_risk_interval(self, level=0.9, *, penalized=False):
+    def excess_risk_interval(
+        self, level: float = 0.9, *, penalized: bool = False
+    ) -> tuple[float, float]:
         """Return limits for the excess risk.
 
         Parameters

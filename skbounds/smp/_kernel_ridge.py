@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
@@ -18,6 +22,7 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp._regression import BaseSMPRegressor
 from skbounds.smp._ridge_loo import Spectral, SpectralLaw
 
@@ -224,16 +229,16 @@ class KernelRidgeSMP(BaseSMPRegressor):
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: Literal["theory", "loo"] | float = 1.0,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        sigma="loo",
-        alphas=None,
-    ):
+        kernel: str | Callable = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict | None = None,
+        sigma: Literal["loo"] | float = "loo",
+        alphas: int | ArrayLike | None = None,
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -245,7 +250,9 @@ class KernelRidgeSMP(BaseSMPRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Integral, Real
+from skbounds._typing import MatrixLike, RandomState
 
 
 class PredictiveLaws(metaclass=ABCMeta):
@@ -64,7 +66,9 @@ class PredictiveLaws(metaclass=ABCMeta):
         return y
 
     @lazy_on_collections
-    def predict_quantiles(self, X, quantiles=(0.05, 0.5, 0.95)):
+    def predict_quantiles(
+        self, X: MatrixLike, quantiles: float | ArrayLike = (0.05, 0.5, 0.95)
+    ) -> np.ndarray:
         """Predict quantiles of the predictive law.
 
         Parameters
@@ -91,7 +95,7 @@ class PredictiveLaws(metaclass=ABCMeta):
         return self._by_output(self._quantiles_of(X, levels))
 
     @lazy_on_collections
-    def predict_interval(self, X, level=0.9):
+    def predict_interval(self, X: MatrixLike, level: float = 0.9) -> np.ndarray:
         """Predict central intervals.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -114,7 +118,7 @@ class PredictiveLaws(metaclass=ABCMeta):
         tail = 0.5 * (1.0 - level)
         return self.predict_quantiles(X, (tail, 1.0 - tail))
 
-    def log_density(self, X, y):
+    def log_density(self, X: MatrixLike, y: ArrayLike) -> np.ndarray:
         """Compute the log predictive density at observed targets.
 
         Parameters
@@ -133,7 +137,7 @@ class PredictiveLaws(metaclass=ABCMeta):
         y = self._check_targets(X, y)
         return self._log_density_of(X, y).sum(axis=1)
 
-    def cdf(self, X, y):
+    def cdf(self, X: MatrixLike, y: ArrayLike) -> np.ndarray:
         """Compute the predictive distribution function at observed targets.
 
         Parameters
@@ -152,7 +156,9 @@ class PredictiveLaws(metaclass=ABCMeta):
         y = self._check_targets(X, y)
         return self._by_output(self._cdf_of(X, y))
 
-    def sample(self, X, n_samples=1, random_state=None):
+    def sample(
+        self, X: MatrixLike, n_samples: int = 1, random_state: RandomState = None
+    ) -> np.ndarray:
         """Draw targets from the predictive laws.
 
         Parameters
@@ -181,7 +187,7 @@ class PredictiveLaws(metaclass=ABCMeta):
         rng = np.random.default_rng(seed)
         return self._by_output(self._draws_of(X, int(n_samples), rng))
 
-    def crps(self, X, y):
+    def crps(self, X: MatrixLike, y: ArrayLike) -> np.ndarray:
         """Compute the continuous ranked probability score of the predictive laws.
 
         Parameters

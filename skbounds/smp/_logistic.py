@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.extmath import row_norms
@@ -14,6 +16,7 @@ from skbounds._base import fit_from_scratch, warn_user
 from skbounds._collections import Chunks, is_collection, set_names
 from skbounds._labels import check_several
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
+from skbounds._typing import MatrixLike
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, fit_base
 from skbounds.smp._bounds import effective_dof, logistic_bound, second_moment_spectrum
@@ -292,20 +295,20 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
 
     def __init__(
         self,
-        C=1.0,
+        C: Literal["theory", "loo"] | float = 1.0,
         *,
-        fit_intercept=True,
-        penalize_intercept=False,
-        intercept_scaling=1.0,
-        virtual_weight=1.0,
-        Cs=None,
-        method="exact",
-        class_weight=None,
-        tol=1e-10,
-        max_iter=100,
-        n_jobs=None,
-        verbose=0,
-    ):
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        virtual_weight: float = 1.0,
+        Cs: int | ArrayLike | None = None,
+        method: Literal["exact", "one-step"] = "exact",
+        class_weight: Literal["balanced"] | dict | None = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
@@ -321,7 +324,9 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -467,12 +472,12 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         return self
 
     @property
-    def loo_log_loss_(self):
+    def loo_log_loss_(self) -> float:
         """Leave-one-out log loss."""
         return float(self._loo()[0])
 
     @property
-    def log_normalizer_mean_(self):
+    def log_normalizer_mean_(self) -> float:
         """Leave-one-out estimate of the expected log normaliser."""
         return float(self._loo()[1])
 
@@ -503,7 +508,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
             squares = squares + self.intercept_scaling**2
         return float(weight @ squares / weight.sum())
 
-    def log_normalizer(self, X):
+    def log_normalizer(self, X: MatrixLike) -> np.ndarray:
         """Compute ``log Z``, how much more than one distribution the refits cover.
 
         Parameters
@@ -523,7 +528,7 @@ class SMPLogisticRegression(ExcessStatements, BaseSMPClassifier):
         """
         return self._map_rows(lambda rows: log_normalize(self._scores(rows))[1], X)
 
-    def theory_bound(self, norm_bound):
+    def theory_bound(self, norm_bound: float) -> float:
         """Compute the closed-form excess-risk bound, that of Theorem 6 or better.
 
         Parameters

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +22,7 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp._base_classifier import BaseSMPClassifier
 from skbounds.smp._base_fit import BaseFit, contrasts, fit_base, raw_to_proba
 from skbounds.smp._calibration import (
@@ -300,23 +303,23 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
     def __init__(
         self,
-        Cs="auto",
+        Cs: Literal["auto"] | int | ArrayLike = "auto",
         *,
-        virtual_weights="auto",
-        calibrate="pool",
-        aggregation="pool",
-        learning_rate=1.0,
-        loo="auto",
-        method="auto",
-        fit_intercept=True,
-        penalize_intercept=False,
-        intercept_scaling=1.0,
-        class_weight=None,
-        tol=1e-10,
-        max_iter=100,
-        n_jobs=None,
-        verbose=0,
-    ):
+        virtual_weights: Literal["auto"] | ArrayLike = "auto",
+        calibrate: Literal["pool", "intercept", "none"] = "pool",
+        aggregation: Literal["pool", "best"] = "pool",
+        learning_rate: float = 1.0,
+        loo: Literal["auto", "one-step", "exact", "folds"] = "auto",
+        method: Literal["auto", "exact", "one-step"] = "auto",
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        class_weight: Literal["balanced"] | dict | None = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.Cs = Cs
         self.virtual_weights = virtual_weights
         self.calibrate = calibrate
@@ -335,7 +338,9 @@ class SMPLogisticRegressionCV(BaseSMPClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters

@@ -150,7 +150,7 @@ def one_step_fits(
         raw[rows] = _solve_quadratic(
             base.raw(block).T, B, slope[rows], target[rows], base.n_classes
         )
-        if need_norm:
+        if squared_norm is not None:
             u = one_step_multiplier(raw[rows], slope[rows], target[rows])
             squared_norm[rows] = _squared_norm(base, T, u)
     return raw, squared_norm

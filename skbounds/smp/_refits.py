@@ -173,7 +173,7 @@ class TrainingRows:
 def logistic_strength(model) -> float | None:
     """Return C of a logistic regression with a squared norm as penalty, else None."""
     chosen = isinstance(model, LogisticRegressionCV)
-    ratio = getattr(model, "l1_ratio_" if chosen else "l1_ratio", None)
+    ratio: Any = getattr(model, "l1_ratio_" if chosen else "l1_ratio", None)
     ratio = np.ravel([0.0 if part is None else part for part in np.ravel(ratio)])
     # Newer versions say by the ratio alone, older ones by a name.
     name = getattr(model, "penalty", "l2")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, overload
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -12,6 +15,7 @@ from skbounds._blocks import memory_limit, row_blocks
 from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Real, check_sample_weight
+from skbounds._typing import MatrixLike
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
@@ -160,8 +164,20 @@ class BaseSMPRegressor(
     def _is_joint(self):
         return self._params_["sigma"] == "joint"
 
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
     @lazy_on_collections
-    def predict(self, X, return_std=False):
+    def predict(
+        self, X: MatrixLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict the mean of the predictive law.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -249,7 +265,7 @@ class BaseSMPRegressor(
         return normal_log_density((y - mean) / std, std)
 
     @lazy_on_collections
-    def log_normalizer(self, X):
+    def log_normalizer(self, X: MatrixLike) -> np.ndarray:
         """Compute ``log Z``, the label-free measure of a row's uncertainty.
 
         For a collection of dask the result is one too, computed when it is needed.
@@ -273,7 +289,7 @@ class BaseSMPRegressor(
             result = self._normal_law(X)[2]
         return result.sum(axis=1)
 
-    def theory_bound(self, norm_bound):
+    def theory_bound(self, norm_bound: float) -> float:
         """Compute the closed-form excess-risk bound, that of Theorem 5 or better.
 
         Parameters
@@ -323,7 +339,7 @@ class BaseSMPRegressor(
         return tags
 
 
-def log_density_score(estimator, X, y):
+def log_density_score(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
     """Score a fitted estimator by its mean log predictive density.
 
     A scorer: pass it as ``scoring=log_density_score``.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import validate_data
@@ -20,6 +22,7 @@ from skbounds._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._regression import BaseSMPRegressor
 from skbounds.smp._ridge_chunks import chunked_sample
@@ -47,9 +50,9 @@ class RidgeSample(Spectral):
         Largest squared norm of a row.
     """
 
-    vectors: np.ndarray = None
-    z_mean: np.ndarray = None
-    design: Design = None
+    vectors: Any = None
+    z_mean: Any = None
+    design: Any = None
     center: np.ndarray | None = None
     radius2: float = np.nan
 
@@ -243,15 +246,15 @@ class RidgeSMP(BaseSMPRegressor):
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: Literal["theory", "loo"] | float = 1.0,
         *,
-        fit_intercept=True,
-        penalize_intercept=False,
-        sigma="loo",
-        width="smp",
-        alphas=None,
-        copy_X=True,
-    ):
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        sigma: Literal["loo", "joint"] | float = "loo",
+        width: Literal["smp", "bayes"] = "smp",
+        alphas: int | ArrayLike | None = None,
+        copy_X: bool = True,
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
@@ -262,7 +265,9 @@ class RidgeSMP(BaseSMPRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters

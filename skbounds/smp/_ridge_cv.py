@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,6 +21,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
     check_sample_weight,
 )
+from skbounds._typing import MatrixLike
 from skbounds.smp import _student
 from skbounds.smp._design import Design
 from skbounds.smp._grid import check_grid, feature_scale
@@ -159,12 +162,12 @@ class RidgeSMPCV(PredictiveLaws, RegressorMixin, SkboundsEstimator):
 
     def __init__(
         self,
-        alphas=11,
+        alphas: int | ArrayLike = 11,
         *,
-        aggregation="pool",
-        learning_rate=1.0,
-        fit_intercept=True,
-    ):
+        aggregation: Literal["pool", "best"] = "pool",
+        learning_rate: float = 1.0,
+        fit_intercept: bool = True,
+    ) -> None:
         self.alphas = alphas
         self.aggregation = aggregation
         self.learning_rate = learning_rate
@@ -172,7 +175,9 @@ class RidgeSMPCV(PredictiveLaws, RegressorMixin, SkboundsEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fit_from_scratch
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -373,7 +378,19 @@ class RidgeSMPCV(PredictiveLaws, RegressorMixin, SkboundsEstimator):
             blocks.append(np.stack(columns, axis=-1))
         return np.concatenate(blocks)
 
-    def predict(self, X, return_std=False):
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: MatrixLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict the mean of the predictive law.
 
         Parameters

@@ -215,9 +215,10 @@ def leave_one_out_figures(
         lambda_ = alpha / (total + 1.0)
         squared_norm = np.sum((law.g / (law.e + total * lambda_)[:, None]) ** 2, axis=0)
         mean = {name: values[index] / total for name, values in sums.items()}
-        scale = sigma
         if sigma is None:
             scale = np.maximum(np.sqrt(mean["scores"]), sample.floor)
+        else:
+            scale = sigma
         constant = np.log(scale) + 0.5 * LOG_2PI
         loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss

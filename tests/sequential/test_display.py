@@ -48,6 +48,17 @@ def test_an_experiment_over_time():
     assert display.plot(ax=ax).ax_ is ax
 
 
+def test_lifts_that_nothing_is_adopted_for():
+    """What is left out is not drawn."""
+    zeros, ones = np.zeros((2, 2)), np.ones((2, 2))
+    display = BestArmDisplay(
+        times=np.array([1, 2]), means=zeros, lower=-ones, upper=ones,
+        log_p_values=np.zeros(2), lifts=True,
+    )  # fmt: skip
+    labels = [line.get_label() for line in display.plot().ax_.get_lines()]
+    assert "arm 1" in labels and "arm 1 may be adopted" not in labels
+
+
 @pytest.mark.parametrize("rule", [LORD, LORDPlusPlus])
 def test_a_procedure(rule):
     """Levels, decisions and wealth of a batch; the procedure itself stays untouched."""

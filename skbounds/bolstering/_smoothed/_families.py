@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import chdtr
 
 from skbounds.bolstering._smoothed._bandwidths import (
@@ -91,9 +94,11 @@ class MomentKernel:
     True
     """
 
-    family: object = "normal"
-    shape: object = field(default="identity", kw_only=True)
-    center: str = field(default="mean", kw_only=True)
+    family: Literal["normal", "ball"] | Callable[[np.ndarray], np.ndarray] = "normal"
+    shape: Literal["identity", "covariance"] | ArrayLike = field(
+        default="identity", kw_only=True
+    )
+    center: Literal["mean", "median"] = field(default="mean", kw_only=True)
     pooled: bool = field(default=False, kw_only=True)
 
     def _check(self):
@@ -250,7 +255,7 @@ class SampledKernel:
     True
     """
 
-    move: object
+    move: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def resubstitute(question, mixture) -> Smoothed:
     mixture : list of (targets, shares)
         Shares of shape (n,), or 1.
     """
-    total = {}
+    total: dict[str, np.ndarray] = {}
     for targets, shares in mixture:
         for name, values in question.evaluate(targets, question.at_rows).items():
             total[name] = total.get(name, 0.0) + (shares * values)[:, None]

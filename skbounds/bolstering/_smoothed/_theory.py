@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 
-def log_pseudo_likelihood(points, kernels):
+def log_pseudo_likelihood(points: ArrayLike, kernels: ArrayLike) -> float:
     """Return the log pseudo-likelihood of rows under the kernels of the others.
 
     The sum over rows j of the log of the mean over i of N(z_j; z_i, S_i), without the
@@ -66,7 +67,7 @@ def log_pseudo_likelihood(points, kernels):
     return float((logsumexp(terms, axis=0) - np.log(n)).sum())
 
 
-def increment_bound(kernels, curvature):
+def increment_bound(kernels: ArrayLike, curvature: float) -> float:
     """Bound how far smoothing moves a mean loss from resubstitution.
 
     A loss whose second derivatives in the features have a matrix with eigenvalues of at
@@ -120,7 +121,7 @@ def increment_bound(kernels, curvature):
     return float(0.5 * curvature * np.mean(trace))
 
 
-def vc_bound(n_samples, vc_dimension, *, delta=0.05):
+def vc_bound(n_samples: int, vc_dimension: int, *, delta: float = 0.05) -> float:
     """Bound how far resubstitution is from the error, for all predictors of a class.
 
     The inequality of Vapnik and Chervonenkis for a loss with values 0 and 1: with

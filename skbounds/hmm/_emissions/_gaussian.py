@@ -42,7 +42,7 @@ class Gaussian:
         Variances of the columns.
     """
 
-    names = ("means", "covariances")
+    names: tuple[str, ...] = ("means", "covariances")
     is_discrete = False
 
     def __init__(self, covariance_type, center, floor=None, prior=None, unit=None):
