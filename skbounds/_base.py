@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skbounds import __version__
 from skbounds._callbacks import OF_A_FIT, CallbackSupportMixin, fit_task
+from skbounds._sklearn_compat import is_fitted, visual_block
 from skbounds._typing import Function
 
 
@@ -62,6 +63,17 @@ class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
             for name in object.__dir__(self)
             if name not in self._lazy_attributes and hasattr(self, name)
         ]
+
+
+class KnowsItsError:
+    """Mixin: the HTML diagram of a fitted estimator says what it knows of its error."""
+
+    def _knowledge(self) -> str | None:
+        """Return it in a line, for an estimator that is fitted."""
+        raise NotImplementedError
+
+    def _sk_visual_block_(self):
+        return visual_block(self, self._knowledge() if is_fitted(self) else None)
 
 
 def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:

@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _is_fitted as is_fitted
 from sklearn.utils.validation import _num_samples as num_samples
 
 from skbounds._typing import Function
@@ -59,12 +60,14 @@ __all__ = [
     "available_if",
     "check_method_params",
     "check_sample_weight",
+    "is_fitted",
     "is_scorer",
     "neighbors_data",
     "num_samples",
     "routing_enabled",
     "safe_indexing",
     "validate_params",
+    "visual_block",
 ]
 
 
@@ -102,3 +105,15 @@ def neighbors_data(estimator):
     Targets of classifiers are numbers of classes.
     """
     return estimator._fit_X, estimator._y
+
+
+def visual_block(estimator, caption: str | None):
+    """Return an estimator's place in HTML diagrams, with a line below its name."""
+    try:
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+    except ImportError:
+        from sklearn.utils._estimator_html_repr import _VisualBlock
+    return _VisualBlock(
+        "single", estimator, names=type(estimator).__name__,
+        name_details=str(estimator), name_caption=caption,
+    )  # fmt: skip

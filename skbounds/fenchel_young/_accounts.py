@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from skbounds._base import KnowsItsError
 from skbounds._core import fenchel_young as _core
 from skbounds._typing import MatrixLike
 from skbounds.fenchel_young import _bounds
@@ -29,12 +30,17 @@ def _account(name, index, doc):
     return property(read)
 
 
-class RegretAccounts:
+class RegretAccounts(KnowsItsError):
     """Mixin: losses so far, bounds and certificates."""
 
     if TYPE_CHECKING:
         # Of the classes that it is mixed into.
         def __getattr__(self, name: str) -> Any: ...
+
+    def _knowledge(self):
+        total = self._scalar("EXPECTED")
+        n = self.n_samples_seen_
+        return f"mean expected loss of the plays of {n} rows: {total / max(n, 1):.3g}"
 
     def _scalar(self, name):
         self._require_state()

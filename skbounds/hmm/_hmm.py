@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import (
+    KnowsItsError,
     SkboundsEstimator,
     fit_from_scratch,
     validate_floats,
@@ -38,7 +39,7 @@ def _is_symmetric(self):
     return found["structure"] == "symmetric"
 
 
-class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
+class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEstimator):
     """Hidden Markov model that says how far it has converged.
 
     Expectation maximisation (Baum-Welch), for any number of states or for the
@@ -332,6 +333,12 @@ class BaumWelchHMM(InformationCriteria, DensityMixin, SkboundsEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def _knowledge(self):
+        return (
+            f"about {self.remaining_gain_:.2g} of log-likelihood left to gain; the "
+            f"chain forgets at the rate {self.rho_mix_:.3g}"
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbounds._base import SkboundsEstimator, warn_user
+from skbounds._base import KnowsItsError, SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._callbacks import current_task
 from skbounds._distances import check_spread
@@ -77,7 +77,7 @@ def improvement(before, now):
     return (before - now) / max(abs(now), 1e-300)
 
 
-class BaseKernelBoost(SkboundsEstimator):
+class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
     """Parameters, kernels and solvers of early-stopped kernel boosting."""
 
     _parameter_constraints: dict = {
@@ -660,6 +660,13 @@ class BaseKernelBoost(SkboundsEstimator):
                 f"t must be increasing whole numbers, 0 or more; got {t!r}."
             )
         return times
+
+    def _knowledge(self):
+        df = float(np.max(self.df_))
+        return (
+            f"stopped at T = {self.n_iter_} by {self.stopping_!r}, after {df:.3g} "
+            "degrees of freedom"
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

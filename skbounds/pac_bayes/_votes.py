@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbounds._base import SkboundsEstimator, warn_user
+from skbounds._base import KnowsItsError, SkboundsEstimator, warn_user
 from skbounds._labels import check_labels, code_groups, code_labels
 from skbounds._sklearn_compat import num_samples
 from skbounds._typing import MatrixLike, RandomState
@@ -42,7 +42,7 @@ def check_together(X_cert, y_cert) -> None:
         raise ValueError("X_cert and y_cert go together; got only one of them.")
 
 
-class CertifiedVote(ClassifierMixin, SkboundsEstimator):
+class CertifiedVote(KnowsItsError, ClassifierMixin, SkboundsEstimator):
     """Predictions and bounds of a weighted vote.
 
     A subclass calls `_set_classes`, `_set_bounds`, `_set_trained` and `_set_voters`.
@@ -59,6 +59,16 @@ class CertifiedVote(ClassifierMixin, SkboundsEstimator):
         The latter with a column per trained class, or one column for two of them; None
         where members' decisions cannot be compared.
         """
+
+    def _knowledge(self):
+        if not self.certified_:
+            return "not certified: refitted on the certification rows"
+        if self.vote_bound_ >= 1.0:
+            return "certifies nothing: too few rows, or too many errors"
+        return (
+            f"with probability {1.0 - self._params_['delta']:g} at most "
+            f"{self.vote_bound_:.3g} of new rows are wrong"
+        )
 
     # A certified ensemble may take rows that the members check on their own.
     def _check_rows(self, X):

@@ -9,13 +9,24 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from skbounds._base import KnowsItsError
 from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Integral, Real
 from skbounds._typing import MatrixLike, RandomState
 
 
-class PredictiveLaws(metaclass=ABCMeta):
+class ExpectsItsLogLoss(KnowsItsError):
+    """Mixin: what leave-one-out says of the log loss."""
+
+    def _knowledge(self):
+        loss = getattr(self, "loo_log_loss_", None)
+        if loss is None or not np.isfinite(loss).all():
+            return None
+        return f"expects a log loss of {np.mean(loss):.3g} on new rows"
+
+
+class PredictiveLaws(ExpectsItsLogLoss, metaclass=ABCMeta):
     """Mixin: quantiles, densities, scores and draws of predictive laws.
 
     Subclasses say what they are, with a last axis of outputs, and have

@@ -41,6 +41,7 @@ from skbounds.smp._folds import (
     spectral_scale,
 )
 from skbounds.smp._grid import check_grid, feature_scale
+from skbounds.smp._laws import ExpectsItsLogLoss
 from skbounds.smp._logistic_chunks import (
     Candidates,
     fit_chunks,
@@ -75,7 +76,7 @@ def default_virtual_weights(n_classes):
     return weights if n_classes == 2 else weights[[0, 1, 3]]
 
 
-class SMPLogisticRegressionCV(BaseSMPClassifier):
+class SMPLogisticRegressionCV(ExpectsItsLogLoss, BaseSMPClassifier):
     r"""Logistic regression with probabilities pooled by leave-one-out.
 
     Nothing to tune: the predictor is a linear pool of sample minmax predictors over
