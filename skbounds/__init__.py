@@ -6,7 +6,7 @@ when one of their names is first used.
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # By its name true for type checkers, which cannot follow names that are loaded late;
 # typing itself would take most of the time of this import.
