@@ -155,7 +155,33 @@ def test_readme_certificates(summary, records):
 
 
 def test_readme_error_estimates(records, summary):
+    (percent,) = said(r"within (\d+) % of its accuracy on average \(up to 500 rows\)")
     assert "at less than half of the cost" in README
+    for table in "FGHABCLDE":
+        rows = summary.rows_of(
+            records["bolstering-accuracy"], "time", f"Panel {table}:"
+        )
+        ratio = summary.number(rows["default"]["RMSE / cv10's, geometric mean"])
+        assert ratio <= 1.0 + percent / 100.0, table
     for table in ("Panel H", "Panel C", "Panel E"):
         row = summary.rows_of(records["bolstering-accuracy"], "time / cv10's", table)
         assert summary.number(row["default"]["time / cv10's"]) < 0.5
+
+
+def test_readme_large_kernels(summary, records):
+    assert "100 000 rows in seconds" in README
+    rows = summary.rows_of(
+        records["kernel-boost-speed"], "fit in ms / RMSE", "n = 100000"
+    )
+    seconds = [summary.number(row["**default**"]) / 1e3 for row in rows.values()]
+    assert max(seconds) < 10.0
+
+
+def test_readme_has_no_other_numbers():
+    """Each one in its prose is looked at above, or says nothing of a result."""
+    prose = re.sub(r"```.*?```", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    prose = re.sub(r"`[^`]*`", "", prose)
+    found = set(re.findall(r"(?<![\w+.-])\d[\d.]*(?: \d{3})?(?!\w)", prose))
+    tested = {"5", "500", "27", "100 000", "14", "5000", "4", "6", "8", "53", "1.1"}
+    tested |= {"3.8", "200", "1.6", "2.5"}
+    assert found <= tested, found - tested
