@@ -211,7 +211,12 @@ def main(arguments: list[str] | None = None) -> int:
     report = (lambda text: None) if options.json else print
     for note in notes:
         report(note)
-    numbers = run_tour(tasks, folder, report=report)
+    try:
+        numbers = run_tour(tasks, folder, report=report)
+    except OSError as error:
+        # A disk that is full, a folder that may not be written.
+        print(f"skbounds: {error}", file=sys.stderr)
+        return 1
     if options.json:
         numbers["notes"] = notes
         print(json.dumps(_plain(numbers), indent=2, allow_nan=False))
