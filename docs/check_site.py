@@ -48,8 +48,13 @@ class Page(HTMLParser):
             self.pictures.append(found["src"])
         elif tag == "script" and found.get("src"):
             self.loaded.append(found["src"])
-        elif tag == "link" and found.get("rel") in ("stylesheet", "preload", "icon"):
-            self.loaded.append(found["href"])
+        elif tag in ("iframe", "embed", "source", "video") and found.get("src"):
+            self.loaded.append(found["src"])
+        elif tag == "object" and found.get("data"):
+            self.loaded.append(found["data"])
+        elif tag == "link" and found.get("href"):
+            if not {"canonical", "alternate"} & set(found.get("rel", "").split()):
+                self.loaded.append(found["href"])
 
 
 def pages_of(site):
@@ -60,6 +65,8 @@ def pages_of(site):
 def check_files(site):
     """Return what is wrong with links, pictures and loaded files."""
     pages = {path: Page(path.read_text()) for path in pages_of(site)}
+    if site / "index.html" not in pages:
+        return [f"{site} has no index.html"]
     wrong, looked_at = [], set()
     for path, page in pages.items():
         here = path.relative_to(site)
@@ -73,7 +80,7 @@ def check_files(site):
             target = target if parts.path else path
             if target.is_dir():
                 target = target / "index.html"
-            if not target.exists():
+            if not target.exists() or not target.is_relative_to(site):
                 wrong.append(f"{here}: {link} is not there")
             elif parts.fragment and target in pages:
                 if unquote(parts.fragment) not in pages[target].anchors:
@@ -127,17 +134,26 @@ async function look(url, patience) {
   frame.style = "border: 0; width: 390px; height: 844px";
   document.body.replaceChildren(frame);
   const loaded = new Promise((yes) => { frame.onload = yes; });
+  const failures = [];
   frame.src = url;
   await wait(loaded, patience);
   const view = frame.contentWindow, page = frame.contentDocument;
+  view.addEventListener("error", (event) => failures.push(event.message));
+  for (const each of view.performance.getEntriesByType("resource"))
+    if (new URL(each.name).host !== location.host) wrong.push(`loads ${each.name}`);
+  const plain = page.body.cloneNode(true);
+  for (const each of plain.querySelectorAll("pre, code, script, style, .math"))
+    each.remove();
+  const role = plain.textContent.match(/:[a-z]+:`[^`]*`|\\\\[(][^)]*\\\\[)]/);
+  if (role) wrong.push(`not rendered: ${role[0]}`);
   const formulas = [...page.querySelectorAll(".math")].filter(
     (each) => each.tagName !== "MATH" && !each.querySelector(".math"));
   if (formulas.length) {
     if (!view.MathJax || !view.MathJax.startup) return ["no MathJax"];
     await wait(view.MathJax.startup.promise, patience);
-    const plain = formulas.filter((each) => !each.querySelector("mjx-container"));
-    if (plain.length)
-      wrong.push(`${plain.length} formulas as TeX: ${plain[0].textContent}`);
+    const raw = formulas.filter((each) => !each.querySelector("mjx-container"));
+    if (raw.length)
+      wrong.push(`${raw.length} formulas as TeX: ${raw[0].textContent}`);
     const failed = page.querySelectorAll("[data-mjx-error], mjx-merror, .mjx-merror");
     if (failed.length) wrong.push(`formula with an error: ${failed[0].textContent}`);
   }
@@ -181,6 +197,7 @@ async function look(url, patience) {
       }
     }
   }
+  for (const message of failures) wrong.push(`script: ${message}`);
   return wrong;
 }
 (async () => {

@@ -40,7 +40,7 @@ class Versioned:
         super().__setstate__(state)
 
 
-class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
+class PlainEstimator(Versioned, BaseEstimator):
     """``BaseEstimator`` of this package.
 
     Keeps attributes that are computed on first access out of ``dir``: the HTML diagram
@@ -48,8 +48,6 @@ class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
     """
 
     _lazy_attributes: tuple[str, ...] = ()
-    # Whether fits take collections of dask as they are.
-    _takes_collections = False
 
     @classmethod
     def _get_param_names(cls):
@@ -63,6 +61,13 @@ class SkboundsEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
             for name in object.__dir__(self)
             if name not in self._lazy_attributes and hasattr(self, name)
         ]
+
+
+class SkboundsEstimator(CallbackSupportMixin, PlainEstimator):
+    """The same for what has a fit, of which scikit-learn's callbacks hear."""
+
+    # Whether fits take collections of dask as they are.
+    _takes_collections = False
 
 
 class KnowsItsError:
@@ -89,7 +94,7 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
 
 @cache
 def _names_in_signature(cls: type[SkboundsEstimator]) -> tuple[str, ...]:
-    return tuple(super(SkboundsEstimator, cls)._get_param_names())  # type: ignore[misc]
+    return tuple(super(PlainEstimator, cls)._get_param_names())  # type: ignore[misc]
 
 
 def validate_floats(estimator, X, *, reset: bool) -> np.ndarray:
@@ -149,9 +154,7 @@ def fit_from_scratch(fit: Function) -> Function:
             if name.endswith("_") and not name.startswith("__"):
                 delattr(self, name)
         try:
-            given = signature.bind(self, *args, **kwargs).arguments
-            told = [given.get(name) for name in ("X", "y", "sample_weight")]
-            with fit_task(self, *told):
+            with fit_task(self, signature, args, kwargs):
                 result = fit(self, *args, **kwargs)
                 self._params_ = {
                     name: getattr(self, name) for name in self._get_param_names()

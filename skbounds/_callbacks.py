@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -68,6 +70,13 @@ class Task:
         )
 
 
+def fitted_by_now(estimator) -> Callable:
+    """Return a function that copies what an estimator has learnt by now."""
+    return lambda: copy.deepcopy(
+        {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    )
+
+
 _NONE = Task()
 _CURRENT: ContextVar[Task] = ContextVar("skbounds_task", default=_NONE)
 
@@ -78,19 +87,29 @@ def current_task() -> Task:
 
 
 @contextmanager
-def fit_task(estimator, X, y, weight) -> Iterator[None]:
-    """Run a fit as a task, if callbacks are to hear of it."""
+def fit_task(estimator, signature, args, kwargs) -> Iterator[None]:
+    """Run a fit with arguments of a signature as a task, if callbacks hear of it."""
     heard = any(
         getattr(estimator, name, None)
         for name in ("_skl_callbacks", "_parent_callback_ctx")
     )
     task = _NONE
     if heard and hasattr(estimator, "_init_callback_context"):
-        metadata = None if weight is None else {"sample_weight": weight}
-        given = {"X": X, "y": y, "metadata": metadata}
+        given = dict(signature.bind(estimator, *args, **kwargs).arguments)
+        given |= given.pop("params", {})
+        scored = inspect.signature(estimator.score).parameters
+        # What scores of the same rows take, and weights.
+        metadata = {
+            name: value
+            for name, value in given.items()
+            if value is not None
+            and (name == "sample_weight" or name in scored)
+            and name not in ("X", "y", "self")
+        }
+        told = {"X": given.get("X"), "y": given.get("y"), "metadata": metadata or None}
         context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator, **given)
-        task = Task(context, estimator, given)
+        context.call_on_fit_task_begin(estimator=estimator, **told)
+        task = Task(context, estimator, told)
     token = _CURRENT.set(task)
     try:
         yield

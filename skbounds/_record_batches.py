@@ -15,6 +15,10 @@ from skbounds._labels import is_missing
 
 # What the names of packed files end with.
 _PACKED = (".gz", ".bz2", ".zst", ".lz4")
+# Kinds of tables, by suffixes.
+_TABLES = dict.fromkeys((".csv", ".tsv", ".txt"), "csv")
+_TABLES |= dict.fromkeys((".feather", ".arrow", ".ipc"), "feather")
+_TABLES |= dict.fromkeys((".parquet", ".parq", ".pq"), "parquet")
 # Bytes that separators and decimal marks are guessed from.
 _HEAD = 2**18
 
@@ -130,23 +134,32 @@ def _items(batches, batch_size) -> Iterator:
 def kind_of_file(path) -> str:
     """Return "csv", "feather" or "parquet", by the names of a file or in a folder."""
     for first in files_of(path)[:1]:
-        suffixes = [suffix.lower() for suffix in first.suffixes]
-        if suffixes and suffixes[-1] in _PACKED:
-            suffixes.pop()
-        if suffixes and suffixes[-1] in (".csv", ".tsv", ".txt"):
-            return "csv"
-        if suffixes and suffixes[-1] in (".feather", ".arrow", ".ipc"):
-            return "feather"
+        return _TABLES.get(_suffix(first), "parquet")
     return "parquet"
 
 
 def files_of(path) -> list[Path]:
-    """Return a file, or the files in a folder, in the order of their names."""
+    """Return a file, or the tables in a folder, in the order of their names.
+
+    Without what is hidden, and without other files beside tables.
+    """
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = sorted(p for p in path.rglob("*") if p.is_file())
-    return [p for p in found if not p.name.startswith((".", "_"))]
+    found = []
+    for file in sorted(p for p in path.rglob("*") if p.is_file()):
+        parts = file.relative_to(path).parts
+        if not any(part.startswith((".", "_")) for part in parts):
+            found.append(file)
+    return [file for file in found if _suffix(file) in _TABLES] or found
+
+
+def _suffix(file):
+    """Return the suffix of a name, before that of the packing."""
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
 
 
 def guess_separator(path, encoding="utf8") -> str:

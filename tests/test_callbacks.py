@@ -135,6 +135,11 @@ def test_what_is_fitted_at_a_task(case, task):
     found = [fitted for name, fitted in recorder.fitted if name == task]
     first, last = found[0].predict(rows), found[-1].predict(rows)
     assert len(first) == len(rows)
+    if case in ("online", "structured"):
+        # The first pass as it was, whatever came after it.
+        once = clone(model).set_params(max_iter=1).fit(rows, targets)
+        np.testing.assert_array_equal(found[0].coef_, once.coef_)
+        assert found[0].n_iter_ == 1 and not np.array_equal(once.coef_, model.coef_)
     if case == "hmm":
         # States in the order in which the start had them.
         assert found[-1].score(rows) == pytest.approx(model.score(rows), rel=1e-12)
@@ -184,6 +189,20 @@ def test_scores_of_iterations():
     scores = [row["own"] for row in log if row["task_name"] == "iteration"]
     assert len(scores) == model.n_iter_
     assert np.all(np.diff(scores) > -1e-12)
+
+
+def test_scores_of_sequences():
+    """Callbacks get what scores of the same rows take."""
+    rng = np.random.default_rng(0)
+    rows, lengths = rng.normal(size=(200, 1)).cumsum(axis=0) % 3.0, [10] * 20
+    monitor = callback.ScoringMonitor(
+        scoring={"own": lambda model, X, _, lengths: model.score(X, lengths=lengths)}
+    )
+    model = BaumWelchHMM(2, random_state=0).set_callbacks(monitor)
+    model.fit(rows, np.zeros(200), lengths=lengths)
+    log = monitor.get_logs().data
+    scores = [row["own"] for row in log if row["task_name"] == "iteration"]
+    np.testing.assert_allclose(np.multiply(scores, 200), model.history_[1:], rtol=1e-9)
 
 
 def test_a_search_hands_on():

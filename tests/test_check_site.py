@@ -33,6 +33,8 @@ def site(tmp_path):
 
     def write(body, other="<p id='here'>text</p>"):
         (tmp_path / "a.html").write_text(f"{HEAD}<main>{body}</main>")
+        (tmp_path / "index.html").write_text(f"{HEAD}<main>first</main>")
+        (tmp_path.parent / "outside.html").write_text(HEAD)
         (tmp_path / "b.html").write_text(f"{HEAD}<main>{other}</main>")
         return tmp_path
 
@@ -54,6 +56,10 @@ GOOD = "<a href='b.html#here'>b</a> <a href='https://x.org'>x</a> <img src='full
         ("<script src='https://x.org/a.js'></script>", "loads https://x.org/a.js"),
         ("<link rel=stylesheet href='//x.org/a.css'>", "loads //x.org/a.css"),
         ("<img src='https://x.org/a.png'>", "loads https://x.org/a.png"),
+        ("<a href='../outside.html'>o</a>", "../outside.html is not there"),
+        ("<iframe src='https://x.org/'></iframe>", "loads https://x.org/"),
+        ("<object data='none.svg'></object>", "none.svg is not there"),
+        ("<link rel='shortcut icon' href='none.ico'>", "none.ico is not there"),
     ],
 )
 def test_files(body, complaint, check_site, site):
@@ -89,13 +95,20 @@ window.MathJax = {startup: {promise: loaded.then(() => {
             "dark: contrast 1.0 of P black",
         ),
         ("<img src='none.png'>", "not shown: none.png"),
+        ("<p>see :ref:`there`</p>", "not rendered: :ref:`there`"),
+        ("<p>where \\(x^2\\) is</p>", "not rendered: "),
+        ("<p>as <code>:ref:`there`</code></p>", None),
     ],
 )
 def test_in_a_browser(body, complaint, check_site, site):
     found, number = check_site.check_in_browser(site(body), BROWSER)
-    assert number == 2
+    assert number == 3
     assert all(text.startswith("/a.html: ") for text in found)
     if complaint is None:
         assert not found
     else:
         assert found and all(complaint in text for text in found)
+
+
+def test_a_folder_without_pages(check_site, tmp_path):
+    assert "no index.html" in check_site.check_files(tmp_path / "none")[0]

@@ -42,7 +42,7 @@ CASES = [
         "with probability 0.95 at most {vote_bound_:.3g} of new rows",
     ),
     (FenchelYoungOnlineClassifier(), X, y, "plays of 200 rows: "),
-    (EarlyStoppedKernelBoost(random_state=0), Z, t, "stopped at T = {n_iter_} by"),
+    (EarlyStoppedKernelBoost(random_state=0), Z, t, "stopped at T = {n_iter_}, with"),
     (BaumWelchHMM(random_state=0), Z[:, 2:3], None, "about {remaining_gain_:.2g} of"),
 ]  # fmt: skip
 
@@ -80,3 +80,16 @@ def test_what_certifies_nothing_says_so():
 
 def test_estimators_of_estimators_show_them():
     assert "GaussianNB" in body(SMPClassifier(GaussianNB()))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_groups_certify_is_said():
+    model = PACBayesSVMEnsemble(random_state=0).fit(X, y, groups=np.arange(200) // 2)
+    assert "is the mean error rate of new groups" in body(model)
+
+
+def test_weights_are_counted():
+    model = FenchelYoungOnlineClassifier(random_state=0)
+    model.partial_fit(X, y, classes=[0, 1], sample_weight=np.full(200, 10.0))
+    mean = model.expected_cumulative_loss_ / 2000
+    assert mean < 1.0 and f"plays of 200 rows: {mean:.3g}" in body(model)

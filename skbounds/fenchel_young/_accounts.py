@@ -39,8 +39,9 @@ class RegretAccounts(KnowsItsError):
 
     def _knowledge(self):
         total = self._scalar("EXPECTED")
+        mean = total / max(self.sum_of_weights_, 1e-300)
         n = self.n_samples_seen_
-        return f"mean expected loss of the plays of {n} rows: {total / max(n, 1):.3g}"
+        return f"mean expected loss of the plays of {n} rows: {mean:.3g}"
 
     def _scalar(self, name):
         self._require_state()

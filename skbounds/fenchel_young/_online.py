@@ -22,7 +22,7 @@ from skbounds._base import (
     warn_user,
 )
 from skbounds._blocks import row_blocks
-from skbounds._callbacks import current_task
+from skbounds._callbacks import current_task, fitted_by_now
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike
@@ -157,10 +157,10 @@ class FenchelYoungOnline(
                     f"{self.cumulative_surrogate_loss_ / len(targets):.4g}, mean "
                     f"expected loss {self.expected_cumulative_loss_ / len(targets):.4g}"
                 )
-            if task.end(dict):
+            self.n_iter_ = iteration + 1
+            if task.end(fitted_by_now(self)):
                 break
-        passes.end(dict)
-        self.n_iter_ = iteration + 1
+        passes.end(fitted_by_now(self))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

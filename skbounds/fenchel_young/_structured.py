@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, unchanged_on_error
-from skbounds._callbacks import current_task
+from skbounds._callbacks import current_task, fitted_by_now
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike, RandomState
@@ -300,10 +300,10 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
                     f"{self.cumulative_surrogate_loss_ / n:.4g}, mean expected loss "
                     f"{self.expected_cumulative_loss_ / n:.4g}"
                 )
-            if task.end(dict):
+            self.n_iter_ = iteration + 1
+            if task.end(fitted_by_now(self)):
                 break
-        passes.end(dict)
-        self.n_iter_ = iteration + 1
+        passes.end(fitted_by_now(self))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import RandomState
+from sklearn.base import clone
 
 from skbounds.hmm import _columns, _em, _starts
 from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student
@@ -205,47 +207,34 @@ def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
             f"or columns depend on others; increase reg_covar={hmm.reg_covar}, or "
             "choose another covariance_type."
         ) from failure
-    best = _best(climbs, broken)
+    best = _best(climbs, broken, lambda: _one_state_likelihood(hmm, X, starts))
     degenerate = broken(best)
     # States that have lost their rows are another matter.
     degenerate = degenerate[best.sums[0].weight[degenerate] > 1e-6]
     return Fitted(best, problem, degenerate, guesses.keeps_numbers)
 
 
-def _best(climbs, broken):
+def _best(climbs, broken, one_state):
     """Return the climb that ended best: one without degenerate states, if it is a fit.
 
-    One that explains the rows worse than another does *without* its degenerate states,
-    and so with fewer ones, has come to rest where its states are all the same.
+    Starts may come to rest where all states are one. `one_state` returns the
+    log-likelihood of a single state, which others must be above by a nat for each more;
+    those that are not win only if no other is left.
     """
-    fewer = -np.inf
-    for climb in climbs:
-        lost = broken(climb)
-        if 0 < len(lost) < len(climb.model.start):
-            (sums, _), _ = climb.problem.expect(_without(climb.model, lost))
-            fewer = max(fewer, sums.log_likelihood)
-    whole = [
-        climb
-        for climb in climbs
-        if not len(broken(climb)) and climb.sums[0].log_likelihood >= fewer
-    ]
+    whole = [climb for climb in climbs if not len(broken(climb))]
+    if 0 < len(whole) < len(climbs):
+        least = one_state() + len(climbs[0].model.start) - 1.0
+        whole = [c for c in whole if c.sums[0].log_likelihood > least]
     return max(whole or climbs, key=lambda climb: climb.history[-1])
 
 
-def _without(chain, lost):
-    """Return a chain that never comes into some of its states."""
-    keeps = np.ones(len(chain.start))
-    keeps[lost] = 0.0
-
-    def shares(rows):
-        rows = rows * keeps
-        total = rows.sum(axis=-1, keepdims=True)
-        even = np.broadcast_to(keeps / keeps.sum(), rows.shape).copy()
-        return np.divide(rows, total, out=even, where=total > 0.0)
-
-    return replace(
-        chain, start=shares(chain.start), transition=shares(chain.transition)
-    )
+def _one_state_likelihood(hmm, X, starts):
+    """Return the log-likelihood of a single state, with outputs of the same kind."""
+    single = clone(hmm).set_params(n_components=1, fixed=(), **dict.fromkeys(
+        _INITIAL.values()), transmat_prior=0.0, structure="free")  # fmt: skip
+    problem, guesses = general_problem(single, X, starts, None, RandomState(0))
+    climb = _em.Climb(problem, _em.Chain(*guesses(0))).run(_LONGER, "auto")
+    return climb.sums[0].log_likelihood
 
 
 def _race(climbs, run, rank, max_iter, tol):

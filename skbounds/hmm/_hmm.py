@@ -88,8 +88,8 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
     n_init : int, default=1
         Number of starts, which differ in their outputs and transitions. Each runs for a
         few iterations, the best ones for some more, and the best of these to the end;
-        those with degenerate states come last, unless the others explain the rows worse
-        than these do without them. One if `means_init` or `emission_proba_init` is
+        those with degenerate states come last but for those whose states are all the
+        same. One if `means_init` or `emission_proba_init` is
         given.
     init : {"kmeans", "random"}, default="kmeans"
         Means at the first start: centres of k-means, in lexicographic order, or rows
@@ -335,10 +335,9 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
         self.verbose = verbose
 
     def _knowledge(self):
-        return (
-            f"about {self.remaining_gain_:.2g} of log-likelihood left to gain; the "
-            f"chain forgets at the rate {self.rho_mix_:.3g}"
-        )
+        if not np.isfinite(self.remaining_gain_):
+            return "how much log-likelihood is left to gain is not known"
+        return f"about {self.remaining_gain_:.2g} of log-likelihood left to gain"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -663,10 +663,7 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
 
     def _knowledge(self):
         df = float(np.max(self.df_))
-        return (
-            f"stopped at T = {self.n_iter_} by {self.stopping_!r}, after {df:.3g} "
-            "degrees of freedom"
-        )
+        return f"stopped at T = {self.n_iter_}, with {df:.3g} degrees of freedom"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -65,9 +65,12 @@ class CertifiedVote(KnowsItsError, ClassifierMixin, SkboundsEstimator):
             return "not certified: refitted on the certification rows"
         if self.vote_bound_ >= 1.0:
             return "certifies nothing: too few rows, or too many errors"
+        what = "of new rows are wrong"
+        if self._evidence_.is_grouped:
+            what = "is the mean error rate of new groups"
         return (
             f"with probability {1.0 - self._params_['delta']:g} at most "
-            f"{self.vote_bound_:.3g} of new rows are wrong"
+            f"{self.vote_bound_:.3g} {what}"
         )
 
     # A certified ensemble may take rows that the members check on their own.

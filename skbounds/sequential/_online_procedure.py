@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbounds._base import SkboundsEstimator, unchanged_on_error
+from skbounds._base import PlainEstimator, unchanged_on_error
 from skbounds.sequential._functions import as_floats, is_number
 
 
@@ -74,7 +74,7 @@ def differ(estimator, given):
     return None
 
 
-class Started(SkboundsEstimator):
+class Started(PlainEstimator):
     """Experiments and procedures, whose properties begin what they tell of."""
 
     def __dir__(self):

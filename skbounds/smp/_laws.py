@@ -20,13 +20,15 @@ class ExpectsItsLogLoss(KnowsItsError):
     """Mixin: what leave-one-out says of the log loss."""
 
     def _knowledge(self):
-        loss = getattr(self, "loo_log_loss_", None)
+        # Showing an estimator does not compute.
+        lazy = "loo_log_loss_" in self._lazy_attributes
+        loss = None if lazy else getattr(self, "loo_log_loss_", None)
         if loss is None or not np.isfinite(loss).all():
             return None
         return f"expects a log loss of {np.mean(loss):.3g} on new rows"
 
 
-class PredictiveLaws(ExpectsItsLogLoss, metaclass=ABCMeta):
+class PredictiveLaws(metaclass=ABCMeta):
     """Mixin: quantiles, densities, scores and draws of predictive laws.
 
     Subclasses say what they are, with a last axis of outputs, and have

@@ -30,12 +30,16 @@ from skbounds.smp._gaussian import (
     ridge_law,
 )
 from skbounds.smp._grid import check_grid
-from skbounds.smp._laws import PredictiveLaws
+from skbounds.smp._laws import ExpectsItsLogLoss, PredictiveLaws
 from skbounds.smp._ridge_loo import leave_one_out_figures
 
 
 class BaseSMPRegressor(
-    ExcessStatements, PredictiveLaws, RegressorMixin, SkboundsEstimator
+    ExpectsItsLogLoss,
+    ExcessStatements,
+    PredictiveLaws,
+    RegressorMixin,
+    SkboundsEstimator,
 ):
     """Choice of penalty and noise scale, and all predictions from the law's terms.
 

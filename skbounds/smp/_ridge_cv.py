@@ -25,7 +25,7 @@ from skbounds._typing import MatrixLike
 from skbounds.smp import _student
 from skbounds.smp._design import Design
 from skbounds.smp._grid import check_grid, feature_scale
-from skbounds.smp._laws import PredictiveLaws
+from skbounds.smp._laws import ExpectsItsLogLoss, PredictiveLaws
 from skbounds.smp._pool import pool_leave_one_out_loss, pool_weights
 from skbounds.smp._ridge import RidgeSMP
 from skbounds.smp._ridge_loo import sigma_floor
@@ -38,7 +38,7 @@ TAILS = (4.0, 8.0)
 _LEAST = 0.05
 
 
-class RidgeSMPCV(PredictiveLaws, RegressorMixin, SkboundsEstimator):
+class RidgeSMPCV(ExpectsItsLogLoss, PredictiveLaws, RegressorMixin, SkboundsEstimator):
     r"""Linear regression with predictive laws pooled by leave-one-out.
 
     Nothing to tune: the predictive law of a row is a mixture of Student laws,

@@ -539,3 +539,20 @@ def test_a_link_stays_a_link(tmp_path):
     link.symlink_to(tmp_path / "there" / "state")
     FenchelYoungOnlineClassifier().play_batches(stream(50), checkpoint=link)
     assert link.is_symlink() and (tmp_path / "there" / "state").exists()
+
+
+def test_folders_without_what_is_hidden(tmp_path):
+    """Copies that tools keep are not learnt a second time, nor other files read."""
+    pytest.importorskip("pyarrow")
+    from skbounds._record_batches import read_batches
+
+    for name, n in (
+        ("a.csv", 4), ("sub/b.csv", 3), (".ipynb_checkpoints/a-checkpoint.csv", 4),
+        ("_tmp/c.csv", 5),
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x,y\n" + "1.5,no\n" * n)
+    (tmp_path / "README.md").write_text("# About\n")
+    batches = list(read_batches(tmp_path, "y"))
+    assert sum(len(batch.y) for batch in batches) == 7

@@ -133,19 +133,29 @@ def test_too_few_rows_for_full_matrices():
 def test_a_collapsed_start_does_not_win():
     """Where states sit on values that come again and again, and all others are one.
 
-    The only fit without degenerate states is that of a single state, whose likelihood
-    is far below that of two.
+    The only fit without degenerate states is that of a single state.
     """
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(38)
     z = np.cumsum(rng.uniform(size=200) < 0.4) % 2
     x = np.where(z, 4.3, 2.0) + 0.35 * rng.normal(size=200)
-    coded = rng.uniform(size=200) < 0.35
+    coded = rng.uniform(size=200) < 0.4
     x[coded] = np.where(z[coded], 4.0, 2.0)
-    two = BaumWelchHMM(2, random_state=0).fit(x[:, None])
+    one, two = (BaumWelchHMM(k, random_state=0).fit(x[:, None]) for k in (1, 2))
     with pytest.warns(UserWarning, match="degenerate"):
-        model = BaumWelchHMM(4, n_init=6, random_state=0).fit(x[:, None])
-    assert model.history_[-1] > two.history_[-1]
-    assert np.ptp(model.means_) > 2.0
+        model = BaumWelchHMM(5, n_init=8, random_state=0).fit(x[:, None])
+    assert model.history_[-1] > two.history_[-1] > one.history_[-1] + 100.0
+
+
+@pytest.mark.parametrize("n_init", [1, 5])
+def test_a_known_state_without_variance(n_init):
+    """A machine that is off says the same all the time."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 25)
+    x = np.where(states == 1, 5.0, rng.normal(size=100))[:, None]
+    for known in (states, np.where(rng.uniform(size=100) < 0.5, states, -1)):
+        with pytest.warns(UserWarning, match="degenerate"):
+            model = BaumWelchHMM(2, n_init=n_init, random_state=0).fit(x, states=known)
+        assert (model.predict(x) == states).all()
 
 
 def test_degenerate_starts_lose(recwarn):
