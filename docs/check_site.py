@@ -277,13 +277,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path)
     parser.add_argument("--browser", help="default: Chromium, or Chrome, on the path")
+    parser.add_argument("--files-only", action="store_true", help="without a browser")
     options = parser.parse_args()
     site = options.site.resolve()
     wrong = check_files(site)
     browser = options.browser or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
+    if options.files_only:
+        found, number = [], len(pages_of(site))
+    elif browser is None:
         sys.exit("no browser: install chromium, or give its path by --browser")
-    found, number = check_in_browser(site, browser)
+    else:
+        found, number = check_in_browser(site, browser)
     for text in [*wrong, *found]:
         print(text)
     print(f"{number} pages, {len(wrong) + len(found)} complaints")
