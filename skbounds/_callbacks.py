@@ -97,7 +97,8 @@ def fit_task(estimator, signature, args, kwargs) -> Iterator[None]:
     if heard and hasattr(estimator, "_init_callback_context"):
         given = dict(signature.bind(estimator, *args, **kwargs).arguments)
         given |= given.pop("params", {})
-        scored = inspect.signature(estimator.score).parameters
+        score = getattr(estimator, "score", None)
+        scored = inspect.signature(score).parameters if score else ()
         # What scores of the same rows take, and weights.
         metadata = {
             name: value

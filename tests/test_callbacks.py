@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from common import instances, make_data
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import GridSearchCV
@@ -116,6 +117,21 @@ def test_tasks_begin_and_end(case):
             np.testing.assert_array_equal(value, silent[name], err_msg=name)
     assert not {"_callback_fit_ctx", "_skl_callbacks_to_teardown"} & set(vars(heard))
     assert not current_task()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "model",
+    {type(each): each for each in [*instances(), *instances(outside=True)]}.values(),
+    ids=lambda model: type(model).__name__,
+)
+def test_every_estimator_is_heard(model):
+    rows, targets = make_data(model)
+    recorder = Recorder()
+    model = clone(model).set_callbacks(recorder)
+    model.fit(*((rows,) if targets is None else (rows, targets)))
+    heard = [event for event, _ in recorder.heard]
+    assert heard[:2] == ["setup", "begin"] and heard[-2:] == ["end", "teardown"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
