@@ -3,6 +3,7 @@
 import ast
 import inspect
 import os
+import re
 import sys
 import warnings
 from importlib.resources import files
@@ -168,9 +169,22 @@ def resolve_inherited_label(app, env, node, contnode):
     return None
 
 
+def picture_first(app, docname, source):
+    """Put an example's first picture below its title."""
+    path = HERE / docname
+    picture = path.parent / "images" / f"sphx_glr_{path.name}_001.png"
+    if not docname.startswith("auto_examples/") or not picture.exists():
+        return
+    title = re.search(r"^(.+)\n=+\n", source[0], re.MULTILINE)
+    if title:
+        image = f"\n.. image:: images/{picture.name}\n   :alt: {title[1]}\n"
+        source[0] = source[0][: title.end()] + image + source[0][title.end() :]
+
+
 def setup(app):
-    """Connect the handler above."""
+    """Connect the handlers above."""
     app.connect("missing-reference", resolve_inherited_label)
+    app.connect("source-read", picture_first)
 
 
 write_api_page()
