@@ -6,9 +6,9 @@
 
 A mutant is one module with one change: an operator, a comparison, a constant, a sign.
 The tests of its topic that run the changed line are run on it, the quickest first, for
-some 15 seconds. One that fails kills the mutant; one that hangs does, too. Which ones are
-drawn depends on the seed alone. Results are in results.jsonl beside this file; "untested"
-are those whose line no fast test runs.
+some 15 seconds. One that fails kills the mutant; one that hangs does, too. Which ones
+are drawn depends on the seed alone. Results are in results.jsonl beside this file;
+"untested" are those whose line no fast test runs.
 
 Modules are those of the numerics: private ones that hold no estimators, displays or
 parsers, in Python. Needs pytest-cov.
