@@ -177,6 +177,14 @@ def _smp(records):
                 section, f"log loss, {what}", peer, whole=whole, counts=counts,
                 beside=beside, main="Group 3" in title and beats is not None,
             )  # fmt: skip
+    worst = {}
+    for title in ("Group 1", "Group 2", "Group 3", "Group 4"):
+        for cell, row in rows_of(record, "best peer", title).items():
+            worst[cell] = math.exp(-number(row["regret"]))
+    yield Claim(
+        section, "log loss, the five worst cells of each group",
+        "best of ten peers in hindsight", worst, main=True,
+    )  # fmt: skip
     section = "smp-multiclass"
     rows = rows_of(records[section], "difference", place=1)
     cases = ratios(rows, lambda row: math.exp(-number(row["difference"])))
@@ -203,13 +211,13 @@ def _smp(records):
     section = "smp-ridge"
     for column, peer in (("BayesianRidge", "BayesianRidge"), ("OLS, Student", "OLS")):
         cases = {}
-        for place, name in ((0, "data"), (2, "data of R")):
+        for place, name in ((0, "data"), (1, "noise"), (2, "data of R")):
             for row in _every_row(records[section], "OLS, Student", place):
                 gap = number(row[column]) - number(row["RidgeSMPCV"])
-                cases[f"{row[name]}, n={row['n']}"] = math.exp(gap)
+                cases[f"{row[name]}, n={row['n']}, d={row['d']}"] = math.exp(gap)
         peer = peer if peer != "OLS" else "OLS, Student-t predictive"
         yield Claim(
-            section, "density of a number, 16 tables", peer, cases,
+            section, "density of a number, tables and simulated", peer, cases,
             main=column == "BayesianRidge",
         )  # fmt: skip
     rows = _every_row(records[section], "GP fit (s)")

@@ -74,8 +74,8 @@ class KnowsItsError:
     """Mixin: the HTML diagram of a fitted estimator says what it knows of its error."""
 
     def _knowledge(self) -> str | None:
-        """Return it in a line, for an estimator that is fitted."""
-        raise NotImplementedError
+        """Return it in a line, for an estimator that is fitted; None if nothing."""
+        return None
 
     def _sk_visual_block_(self):
         return visual_block(self, self._knowledge() if is_fitted(self) else None)
@@ -93,7 +93,7 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
 
 
 @cache
-def _names_in_signature(cls: type[SkboundsEstimator]) -> tuple[str, ...]:
+def _names_in_signature(cls: type[PlainEstimator]) -> tuple[str, ...]:
     return tuple(super(PlainEstimator, cls)._get_param_names())  # type: ignore[misc]
 
 

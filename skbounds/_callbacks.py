@@ -119,6 +119,16 @@ def fit_task(estimator, signature, args, kwargs) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Do something beside a fit, of which callbacks do not hear."""
+    token = _CURRENT.set(_NONE)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def as_task(name: str) -> Callable:
     """Make a function a task of the fit that calls it."""
 
@@ -171,8 +181,10 @@ def run_tasks(jobs, name: str, *, n_jobs=None, **options) -> list:
     except ValueError:
         # A backend that has no generators.
         parallel = Parallel(n_jobs=n_jobs, **options)
-    for result in parallel(jobs):
-        found.append(result)
-        whole.begin(f"{name} {len(found)}").end()
+    results = iter(parallel(jobs))
+    for number in range(1, len(jobs) + 1):
+        part = whole.begin(f"{name} {number}")
+        found.append(next(results))
+        part.end()
     whole.end()
     return found

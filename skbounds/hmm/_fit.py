@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.base import clone
 
+from skbounds._callbacks import unheard
 from skbounds.hmm import _columns, _em, _starts
 from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student
 
@@ -207,7 +208,11 @@ def fit_general(hmm, X, starts, states, rng, pool, n_workers, *, report=None):
             f"or columns depend on others; increase reg_covar={hmm.reg_covar}, or "
             "choose another covariance_type."
         ) from failure
-    best = _best(climbs, broken, lambda: _one_state_likelihood(hmm, X, starts))
+    # Where states are known none can take the place of all.
+    one_state = lambda: -np.inf
+    if states is None:
+        one_state = lambda: one_state_likelihood(hmm, X, starts)
+    best = _best(climbs, broken, one_state)
     degenerate = broken(best)
     # States that have lost their rows are another matter.
     degenerate = degenerate[best.sums[0].weight[degenerate] > 1e-6]
@@ -228,12 +233,15 @@ def _best(climbs, broken, one_state):
     return max(whole or climbs, key=lambda climb: climb.history[-1])
 
 
-def _one_state_likelihood(hmm, X, starts):
+def one_state_likelihood(hmm, X, starts):
     """Return the log-likelihood of a single state, with outputs of the same kind."""
-    single = clone(hmm).set_params(n_components=1, fixed=(), **dict.fromkeys(
-        _INITIAL.values()), transmat_prior=0.0, structure="free")  # fmt: skip
+    nothing = dict.fromkeys(_INITIAL.values())
+    single = clone(hmm).set_params(
+        n_components=1, fixed=(), transmat_prior=0.0, **nothing
+    )
     problem, guesses = general_problem(single, X, starts, None, RandomState(0))
-    climb = _em.Climb(problem, _em.Chain(*guesses(0))).run(_LONGER, "auto")
+    with unheard():
+        climb = _em.Climb(problem, _em.Chain(*guesses(0))).run(_LONGER, "auto")
     return climb.sums[0].log_likelihood
 
 

@@ -88,9 +88,8 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
     n_init : int, default=1
         Number of starts, which differ in their outputs and transitions. Each runs for a
         few iterations, the best ones for some more, and the best of these to the end;
-        those with degenerate states come last but for those whose states are all the
-        same. One if `means_init` or `emission_proba_init` is
-        given.
+        those with degenerate states come last, but for those whose states are all the
+        same. One if `means_init` or `emission_proba_init` is given.
     init : {"kmeans", "random"}, default="kmeans"
         Means at the first start: centres of k-means, in lexicographic order, or rows
         drawn at random.
@@ -593,16 +592,14 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
             run.changes, self.contraction_rate_
         )
         self.remaining_gain_ = _mixing.remaining_gain(run.history)
-        if run.stopped:
-            pass
-        elif not run.converged:
+        if not (run.converged or run.stopped):
             warn_user(
                 f"EM did not converge in max_iter={self.max_iter} iterations: about "
                 f"{self.remaining_gain_:.2g} of log-likelihood may be left to gain. "
                 "Increase max_iter, or tol.",
                 ConvergenceWarning,
             )
-        elif self.remaining_gain_ > _em.ENOUGH:
+        elif run.converged and self.remaining_gain_ > _em.ENOUGH:
             warn_user(
                 f"tol={self.tol} ended EM where about {self.remaining_gain_:.2g} of "
                 "log-likelihood is left to gain, "

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 from hmm.toy import unfinished
-from skbounds.hmm import BaumWelchHMM
+from skbounds.hmm import BaumWelchHMM, _fit
 
 
 def regimes(seed, n=400, d=1, s=4, stay=0.9, spread=1.5):
@@ -128,6 +129,21 @@ def test_too_few_rows_for_full_matrices():
     model = BaumWelchHMM(10, covariance_type="full", random_state=0)
     with pytest.warns(UserWarning, match="degenerate"), unfinished():
         model.fit(X)
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "full"])
+def test_the_likelihood_of_one_state(covariance_type):
+    """That of a normal law, but for what is added to the variances."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    hmm = BaumWelchHMM(
+        3, covariance_type=covariance_type, sticky=2.0, means_init=np.eye(3, 2)
+    )
+    S = np.cov(X.T, bias=True)
+    S = S if covariance_type == "full" else np.diag(np.diag(S))
+    expected = stats.multivariate_normal(X.mean(axis=0), S).logpdf(X).sum()
+    found = _fit.one_state_likelihood(hmm, X, np.array([0, 30, 80]))
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_collapsed_start_does_not_win():
