@@ -416,6 +416,7 @@ def test_per_member_scheme_is_the_procedure_of_the_paper(
     assert_allclose(clf.vote_bound_, min(twice, 1.0), rtol=1e-6)
     counts = np.round(np.array(risks) * 65).astype(int)
     assert_allclose(clf.occam_bound_, ref.occam_bound(counts, 65, 0.05), rtol=1e-7)
+    assert_allclose(clf.bound_terms_["occam"], clf.occam_bound_, rtol=1e-12)
     assert clf.certified_object_ == "gibbs" and clf.certified_
     assert "vote_tandem" not in clf.bound_terms_
     for call in (clf.class_bounds, lambda: clf.cost_bound(1 - np.eye(2))):

@@ -1,0 +1,83 @@
+"""Details that no other test saw: found by small changes of the code."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skbounds.sequential import MABFDR, BestArmTest, simulate_best_arm_tests
+from skbounds.sequential._functions import draw_seeds
+
+
+@pytest.mark.parametrize("make", [int, np.random.RandomState, np.random.default_rng])
+def test_seeds_are_many(make):
+    """Runs of a simulation do not repeat each other."""
+    assert len(np.unique(draw_seeds(make(0), 1000))) == 1000
+
+
+def test_evalues_at_rejection_are_those_of_the_p_values():
+    """A run ends when the adjusted e-value is at its largest."""
+    means = np.tile([0.0, 0.5, 0.6, 0.0], (30, 1))
+    found = simulate_best_arm_tests(
+        means, until="rejected", max_pulls=5000, delta=0.01, random_state=0
+    )
+    ended = found["n_pulls"] < 5000
+    assert ended.sum() > 10
+    p, evalue = -found["log_p_value"], found["log_evalue"]
+    assert (p[ended] >= np.log(100.0)).all() and (p[~ended] < np.log(100.0)).all()
+    assert_allclose(evalue[ended], p[ended], rtol=1e-12)
+    # Before, it may have been larger.
+    assert (evalue[~ended] <= p[~ended]).all()
+
+
+def test_levels_of_experiments_are_below_one():
+    """Also those of rules that would reject whatever comes."""
+    study = MABFDR(alpha=0.1, sigma=1.0, max_pulls=10, random_state=0)
+    study.begin(2)
+    for level, expected in ((1.0, 1.0), (0.0, 0.0)):
+        delta = study._make(3, level, 0, {}).delta
+        assert 0.0 < delta < 1.0
+        assert_allclose(delta, expected, atol=1e-9)
+
+
+def test_standard_error_of_bounded_rewards():
+    """From each reward and the mean of those before it, so that it is a little more."""
+    rng = np.random.default_rng(0)
+    x = rng.beta([[2.0], [5.0]], 2.0, size=(2, 400))
+    test = BestArmTest(2, rewards="bounded", max_pulls=10**4)
+    test.observe(np.repeat([0, 1], 400), x.ravel())
+    engine = test._engine_
+    expected = x.var(axis=1, ddof=1) / 400
+    found = [engine.variance_of_mean(arm) for arm in (0, 1)]
+    assert_allclose(found, expected, rtol=0.05)
+
+
+def test_lifts_of_arms_that_were_not_tried():
+    """By the law of the iterated logarithm: any, and of the others an interval."""
+    test = BestArmTest(3, evidence="lil", sigma=1.0, max_pulls=10**4)
+    rng = np.random.default_rng(0)
+    test.observe(np.repeat([0, 1], 50), rng.normal(size=100))
+    lower, upper = test.lift_intervals(0.05)
+    assert lower[2] == -np.inf and upper[2] == np.inf
+    gap = test.means_[1] - test.means_[0]
+    assert_allclose(0.5 * (lower[1] + upper[1]), gap, rtol=1e-12)
+    # Wider than for one time only and the mean of each arm.
+    assert 1.0 < (upper[1] - gap) / (2.0 * 1.96 * np.sqrt(1 / 50)) < 3.0
+
+
+def test_simulated_tests_end_when_real_ones_do():
+    """The law of the iterated logarithm, compiled and not: mean numbers of rewards."""
+    n_runs, means, options = 300, [0.0, 3.0, 0.0, 0.0], {"delta": 0.9, "sigma": 1.0}
+    found = simulate_best_arm_tests(
+        np.tile(means, (n_runs, 1)), evidence="lil", max_pulls=10**4, random_state=0,
+        **options,
+    )["n_pulls"]  # fmt: skip
+    pulls = []
+    for seed in range(n_runs):
+        test = BestArmTest(
+            4, evidence="lil", max_pulls=10**4, random_state=seed, **options
+        )
+        test.run(lambda arm, size, rng: means[arm] + rng.normal(size=size))
+        pulls.append(test.n_pulls_)
+    error = np.sqrt((np.var(found) + np.var(pulls)) / n_runs)
+    assert abs(np.mean(found) - np.mean(pulls)) < 3.0 * error
+    assert error < 0.03 * np.mean(found)
