@@ -9,7 +9,7 @@ from reference import hmm as ref
 from reference import hmm_more as more
 
 from hmm.toy import parameters
-from skbounds.hmm import BaumWelchHMM
+from skbounds.hmm import BaumWelchHMM, _em
 from skbounds.hmm._mixing import contraction_rate
 from skbounds.hmm._starts import Guesses
 
@@ -69,3 +69,23 @@ def test_memberships_of_a_start_are_laws():
     found = Guesses._memberships(guesses, labels)
     assert_allclose(found.sum(axis=1), 1.0)
     assert (found > 0.0).all() and (found.argmax(axis=1) == labels).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_sums_of_several_groups(monkeypatch, n_jobs):
+    """The same fit whether sequences are in one group or in seven."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(420, 1)), axis=0) % 5.0
+    lengths = [60] * 7
+
+    def fit():
+        with pytest.warns(UserWarning):
+            return BaumWelchHMM(
+                n_components=2, max_iter=3, tol=0.0, random_state=0, n_jobs=n_jobs
+            ).fit(X, lengths=lengths)
+
+    whole = fit()
+    monkeypatch.setattr(_em, "_GROUP_ROWS", 50)
+    cut = fit()
+    for name in ("startprob_", "transmat_", "means_", "covariances_"):
+        assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)

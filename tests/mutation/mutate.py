@@ -500,7 +500,8 @@ def _write(rows):
 def run(n, seed, jobs, again=False):
     """Bring the mutants of a seed to n; those that were tried before count.
 
-    Tried again are those whose function has changed, and with `again` survivors.
+    Tried again are those whose function has changed, and with `again` survivors that
+    nothing argues for.
     """
     found, known, rows = load_map(), all_mutants(), results()
     # Functions that are no more.
@@ -511,13 +512,13 @@ def run(n, seed, jobs, again=False):
             break
         if mutant.name not in rows:
             mine.append(mutant.name)
-    open_ends = ("survived", "untested", "broken")
+    open_ends, why = ("survived", "untested", "broken", "hung"), arguments()
     todo = [
         known[name]
         for name in mine
         if name not in rows
         or rows[name]["digest"] != known[name].digest
-        or (again and rows[name]["result"] in open_ends)
+        or (again and rows[name]["result"] in open_ends and name not in why)
     ]
     shops = [Workshop() for _ in range(jobs)]
 
