@@ -587,10 +587,18 @@ class OnlineProcedure(Started):
 
         Levels may be as large as the wealth that is left, whatever the state is.
         """
-        levels = sum(level for level, _, _ in self._pending_.values())
-        at_most("the sum of levels that are pending", levels, self._spent_)
+        pending = self._spent_on_pending()
+        at_most("the sum of levels that are pending", pending, self._spent_)
         self._check_spent()
         at_least("the wealth", self._wealth(), -ROUNDING * self._charged())
+
+    def _cost_of(self, level, rejected, p_value):
+        """Return what a test whose decision is known has taken of the wealth."""
+        return level
+
+    def _spent_on_pending(self):
+        """Return what of the sum that was spent is of tests that are pending."""
+        return sum(level for level, _, _ in self._pending_.values())
 
     def _n_spending(self):
         """Return the number of tests whose level need not be 0."""
