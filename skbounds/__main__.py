@@ -173,6 +173,9 @@ def _plain(value):
 def main(arguments: list[str] | None = None) -> int:
     """Run the tour, or the command that comes first; return the exit status."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        # Names of columns that the terminal's encoding does not have.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments[:1] == ["stream"]:
         from skbounds import _stream_command
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -35,7 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
             "certificate."
         ),
     )
-    parser.add_argument("file", metavar="FILE.parquet|csv", help="or a folder of them")
+    parser.add_argument(
+        "file", metavar="FILE.parquet|csv|feather", help="or a folder of them"
+    )
     parser.add_argument("--target", metavar="COLUMN", required=True, help="the label")
     parser.add_argument("--weight", metavar="COLUMN", help="importance of the rows")
     parser.add_argument(
@@ -214,30 +215,32 @@ def _format(line):
 
 def _read(options, report):
     """Yield record batches of the file; `report` gets how it is read."""
-    from skbounds._record_batches import files_of, import_pyarrow, kind_of_file, scan
+    from skbounds import _record_batches as tables
 
     try:
-        pyarrow = import_pyarrow("reading a file as a stream")
+        pyarrow = tables.import_pyarrow("reading a file as a stream")
     except ImportError as error:
         raise InputError(str(error)) from None
     path = Path(options.file)
     names = []
     try:
-        if kind_of_file(path) == "csv":
-            for file in files_of(path):
+        kind = tables.kind_of_file(path)
+        if kind == "csv":
+            for file in tables.files_of(path):
                 yield from _read_csv(pyarrow, file, options, report, names)
+        elif kind == "feather":
+            for batch in tables.read_feather(path, _ROWS):
+                names[:] = batch.schema.names
+                _check_columns(options, names)
+                yield batch
         else:
             dataset = pyarrow.dataset.dataset(str(path), format="parquet")
             names[:] = dataset.schema.names
             _check_columns(options, names)
-            yield from scan(dataset, _ROWS)
+            yield from tables.scan(dataset, _ROWS)
     except (pyarrow.ArrowException, LookupError) as error:
-        text = " ".join(str(error).split())
         # Of the columns that are read.
-        for number in re.findall(r"column #(\d+)", text):
-            if int(number) < len(names):
-                own = f"column {names[int(number)]!r}"
-                text = text.replace(f"column #{number}", own)
+        text = tables.one_line(error, names)
         hint = ""
         if "UTF8" in text or "utf-8" in text:
             hint = "; give its --encoding"

@@ -153,7 +153,7 @@ class _Adaptive(LORDFamily):
         # Several rejections come while the same tests count.
         self._later_ = read_history(
             state, type(self._later_), max(self._first_, 0), used, max(settled - 1, 0),
-            forgotten=used > len(self._gamma_.table(1)), several=True,
+            forgotten=used >= len(self._gamma_.table(1)), several=True,
         )  # fmt: skip
 
     def _check_spent(self):

@@ -513,7 +513,7 @@ class LORDPlusPlus(LORDFamily):
             self._remembered_ = state.number("remembered", 0.0, float(R))
         self._later_ = read_history(
             state, type(self._later_), self._first_, n, max(R - 1, 0),
-            forgotten=n > len(self._decaying_.table(1)), several=self._overlapped_,
+            forgotten=n >= len(self._decaying_.table(1)), several=self._overlapped_,
         )  # fmt: skip
 
     def _check_spent(self):
