@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skbounds._read_table import InputError, read_table
+from skbounds._read_table import InputError, check_core, read_table
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -182,6 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _stream_command.main(arguments[1:])
     options = build_parser().parse_args(arguments)
     try:
+        check_core()
         if (options.data is None) != (options.target is None):
             raise InputError("--data and --target go together")
         if options.data is None:

@@ -6,6 +6,7 @@ pandas reads the file; what it has to be told is guessed from the first rows, an
 from __future__ import annotations
 
 import csv
+import importlib
 import importlib.util
 import io
 import re
@@ -43,6 +44,14 @@ class InputError(Exception):
         text = "".join(c if c.isprintable() else " " for c in super().__str__())
         text = " ".join(text.split())
         return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+
+
+def check_core():
+    """Refuse to go on without the compiled part, as with an unknown CPU level."""
+    try:
+        importlib.import_module("skbounds._core")
+    except ImportError as error:
+        raise InputError(str(error)) from None
 
 
 @dataclass

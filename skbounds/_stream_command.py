@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skbounds._read_table import MISSING, InputError
+from skbounds._read_table import MISSING, InputError, check_core
 
 # Rows that are read at once, and bytes of a CSV file, of which pyarrow reads 32 ahead.
 _ROWS, _BYTES = 2**16, 2**22
@@ -101,6 +101,7 @@ def run(options, *, report=print) -> dict:
     report : callable
         Gets the lines of output.
     """
+    check_core()
     from skbounds.fenchel_young import FenchelYoungOnlineClassifier
 
     _check(options)
@@ -330,6 +331,16 @@ def _different(names):
     return names
 
 
+def _is_plan(state):
+    """Tell whether this is what `CodedFile.get_state` returns."""
+    if not isinstance(state, dict) or not isinstance(state.get("asked"), dict):
+        return False
+    names, plan = state.get("names"), state.get("plan")
+    if not isinstance(names, list) or not isinstance(plan, list) or not plan:
+        return False
+    return all(isinstance(part, (_Numbers, _Texts)) for part in plan)
+
+
 class CodedFile:
     """Rows of a file as numbers, as its first rows with a label say.
 
@@ -370,13 +381,14 @@ class CodedFile:
 
     def set_state(self, state):
         """Code rows as before; refuse other options."""
-        if state is None:
+        if not _is_plan(state):
             raise InputError(f"{self.options.checkpoint!r} was not written by `stream`")
         for name, value in self._asked().items():
-            if state["asked"][name] != value:
+            before = state["asked"].get(name)
+            if before != value:
                 raise InputError(
-                    f"{self.options.checkpoint!r} was written with {name} "
-                    f"{state['asked'][name]!r}; got {value!r}"
+                    f"{self.options.checkpoint!r} was written with {name} {before!r}; "
+                    f"got {value!r}"
                 )
         self.names, self.plan = state["names"], state["plan"]
 

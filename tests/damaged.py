@@ -47,9 +47,9 @@ def parent(tree, path):
 def replaced(tree, path, value):
     """Return a copy of a tree with another value at a path."""
     if not path:
-        return copy.deepcopy(value)
+        return value
     tree = copy.deepcopy(tree)
-    parent(tree, path)[path[-1]] = copy.deepcopy(value)
+    parent(tree, path)[path[-1]] = value
     return tree
 
 
@@ -94,7 +94,7 @@ def damage_tree(tree, random):
             elif change == "more":
                 value.append(copy.deepcopy(random.choice(VALUES)))
             else:
-                holder[key] = nested(random.choice((3, 70, 800)))
+                holder[key] = nested(random.choice((3, 70, 150)))
     return tree
 
 
@@ -189,7 +189,7 @@ def damage_csv(text, random, sep=","):
         elif what == "shuffle":
             random.shuffle(rows)
     end = random.choice(("\n", "\n", "\n", "\r\n", "\r"))
-    text = end.join(random.choice((sep, sep, sep, sep)).join(row) for row in rows)
+    text = end.join(sep.join(row) for row in rows)
     encoding = random.choice(
         ("utf-8", "utf-8", "utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le",
          "utf-32", "latin-1")

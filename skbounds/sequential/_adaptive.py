@@ -178,7 +178,9 @@ class _Adaptive(LORDFamily):
             total += float(sums[1:].sum())
         expected += self._alpha_ * total
         at_most("'spent'", self._charged(), expected)
-        largest = self._w0_ + self._alpha_ * max(self._n_rejections_, 1)
+        # Of gamma at different ages no more than 1 comes together.
+        most = max(self._later_.largest(), 1.0) + 1.0
+        largest = self._w0_ + self._alpha_ * most
         cut = self._scaled(largest) < self._share_of(largest)
         if not (self._overlapped_ or cut or self._n_tests_ > self._last_):
             at_least("'spent'", self._charged(), expected, GROUPED)

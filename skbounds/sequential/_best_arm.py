@@ -962,6 +962,9 @@ class BestArmTest(Started):
         until = given.values.get("until")
         if until not in (None, "certified", "rejected"):
             refuse("'until'", until, "'certified', 'rejected' or None")
+        seed = params.get("random_state")
+        if seed is not None and (not is_count(seed) or not 0 <= seed < 2**32):
+            refuse("'random_state'", seed, "an integer below 2**32, or None")
         found = cls(**params)
         found._start(until)
         found._engine_.restore(given)

@@ -122,6 +122,11 @@ class _Recent:
         weights = [weight for group in self.groups for weight in group["weights"]]
         return round(float(self.counts.sum()) + sum(weights))
 
+    def largest(self):
+        """Return at least the number of rejections at one position."""
+        groups = [sum(group["weights"]) for group in self.groups]
+        return max([*self.counts.tolist(), *groups], default=0.0)
+
     def total(self, age, gamma):
         """Return the sum of all gamma of their ages; `age` gives that of positions."""
         found = float(self.counts @ gamma.sum(age(self.recent)))

@@ -151,6 +151,9 @@ class LOND(LORDFamily):
             n = self._n_spending()
             at_most("'shares'", self._shares_, float(self._gamma_.sum(n)))
             at_least("'shares'", self._shares_, self._gamma_.capped_sum(n, 1.0 / size))
+            for number, (level, _, _) in self._pending_.items():
+                most = size * self._gamma_[number]
+                at_most(f"the level of test {number}", level, most)
 
 
 class ELOND(LOND):

@@ -487,7 +487,8 @@ class MABFDR(Started):
             return
         for number, level, test in State({"open": known}).rows("open", 3):
             entry = procedure._pending_.get(number) if is_count(number) else None
-            if entry is None or entry[1] is not None or level != entry[0]:
+            twice = entry is not None and number in self._open_
+            if twice or entry is None or entry[1] is not None or level != entry[0]:
                 refuse("an experiment in 'open'", [number, level], "one of 'pending'")
             test = BestArmTest.from_dict(test)
             delta = min(max(level, _NO_LEVEL), _ALL)
@@ -536,6 +537,21 @@ class MABFDR(Started):
         log_p = entry.number("log_p_value", most=0.0)
         if abs(np.exp(log_p) - p_value) > ROUNDING * p_value:
             refuse("'p_value' in 'history'", p_value, f"exp({log_p})")
+        n_arms = entry.count("n_arms", 2)
+        entry.count("n_pulls")
+        entry.flag("is_certified")
+        if not isinstance(entry["recommendation"], str):
+            entry.count("recommendation", 0, n_arms - 1)
+        # The first version had no more than these. Infinite ones are numbers as well.
+        for name in ("fdp_estimate", "wealth", "evalue"):
+            value = entry.values.get(name, 0.0)
+            if not is_number(value) or not value >= -ROUNDING:
+                refuse(f"{name!r} in 'history'", value, "a number, 0 or more")
+        lift = entry.values.get("lift_interval")
+        if lift is not None:
+            low, high = entry.pair("lift_interval")
+            if not low <= high:
+                refuse("'lift_interval' in 'history'", lift, "the lower one first")
         lil = self._given_["evidence"] == "lil"
         if isinstance(self._procedure_, ELOND):
             # As large as it may be.
@@ -553,10 +569,17 @@ class MABFDR(Started):
     def _check_replay(self, found):
         """Refuse a procedure that is not where the history leads to."""
         again = clone(self._procedure_)
-        for number, level, rejected, value in found:
+        known = ("fdp_estimate", "wealth")
+        for entry, (number, level, rejected, value) in zip(
+            self._history_, found, strict=True
+        ):
             agree(f"the level of experiment {number}", level, again.next_level_)
             running = again.begin()
             again.finish(running, value, rejected=rejected)
+            for name in known:
+                if name in entry and np.isfinite(entry[name]):
+                    agree(f"{name!r} after experiment {number}", entry[name],
+                          getattr(again, f"{name}_"), scale=again.alpha)  # fmt: skip
         for number in self._open_:
             agree(f"the level of experiment {number}", self._open_[number][1],
                   again.next_level_)  # fmt: skip

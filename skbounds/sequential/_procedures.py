@@ -634,6 +634,9 @@ class AlphaSpending(OnlineProcedure):
         if not self._weighted_:
             left = float(zeta(2.0, self._n_tests_ + 1.0)) / float(zeta(2.0, 1.0))
             agree("'spent'", self._spent_, self._alpha_ * (1.0 - left))
+            for number, (level, _, _) in self._pending_.items():
+                known = 6.0 * self._alpha_ / (np.pi * number) ** 2
+                agree(f"the level of test {number}", level, known)
 
 
 class Uncorrected(OnlineProcedure):
@@ -690,5 +693,8 @@ class Uncorrected(OnlineProcedure):
         return None
 
     def _check_spent(self):
+        at_most("'spent'", self._spent_, float(self._n_tests_))
         if not self._weighted_:
             agree("'spent'", self._spent_, self._alpha_ * self._n_tests_)
+            for number, (level, _, _) in self._pending_.items():
+                agree(f"the level of test {number}", level, self._alpha_)

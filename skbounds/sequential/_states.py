@@ -19,18 +19,22 @@ from skbounds.sequential._functions import is_number
 LARGEST_COUNT = 2**53
 # Of sums that are computed in two ways.
 ROUNDING = 1e-9
-_LONGEST = 60
+# Characters of values and of errors that are shown.
+_LONGEST, _LONGEST_ERROR = 60, 600
 
 
 def shown(value) -> str:
     """Return a short text of a value, in one line."""
     try:
-        text = repr(value)
+        return _short(repr(value), _LONGEST)
     except (RecursionError, ValueError):
         # Lists too deep, numbers with too many digits.
-        text = f"a {type(value).__name__}"
+        return f"a {type(value).__name__}"
+
+
+def _short(text, longest):
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return text if len(text) <= longest else text[:longest] + "..."
 
 
 def reads_state(read: Function) -> Function:
@@ -47,6 +51,12 @@ def reads_state(read: Function) -> Function:
             raise ValueError(
                 f"this is no state of {cls.__name__}: {shown(error)}"
             ) from error
+        except ValueError as error:
+            text = str(error)
+            if len(text) <= _LONGEST_ERROR and text.isprintable():
+                raise
+            # Of a parameter that is anything.
+            raise ValueError(_short(text, _LONGEST_ERROR)) from error
 
     return cast(Function, wrapper)
 
@@ -160,6 +170,13 @@ class State:
         if not isinstance(value, (list, tuple)):
             self._say(name, "a list")
         return list(value)
+
+    def pair(self, name):
+        """Return two numbers, which may be infinite."""
+        found = self.items(name)
+        if len(found) != 2 or not all(is_number(value) for value in found):
+            self._say(name, "two numbers")
+        return found
 
     def rows(self, name, width):
         """Return a list of lists of a length."""
