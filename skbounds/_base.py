@@ -42,6 +42,11 @@ class Versioned:
                     original_sklearn_version=before,
                 )
             )
+        else:
+            missing = [name for name in self._get_param_names() if name not in state]
+            if missing:
+                name = type(self).__name__
+                raise ValueError(f"the state of {name} lacks the parameters {missing}.")
         super().__setstate__(state)
 
 

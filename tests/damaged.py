@@ -66,7 +66,7 @@ def damage_tree(tree, random):
         what = random.random()
         if what < 0.4:
             holder[key] = copy.deepcopy(random.choice(VALUES))
-        elif what < 0.65 and isinstance(value, (int, float)):
+        elif what < 0.65 and isinstance(value, (int, float)) and abs(value) < 1e300:
             # Near what was there: what a reader would hardly see.
             holder[key] = random.choice(
                 (value + 1, value - 1, 2 * value, value / 2, -value, 1.001 * value,

@@ -1022,6 +1022,9 @@ def test_states_of_pickles():
         with pytest.raises(TypeError, match="state of LORD must be a dict; got"):
             LORD.__new__(LORD).__setstate__(value)
     state = LORD(0.1).__getstate__()
+    with pytest.raises(ValueError, match=r"LORD lacks the parameters \['alpha'"):
+        less = {name: value for name, value in state.items() if name != "alpha"}
+        LORD.__new__(LORD).__setstate__(less)
     for version in ("99.0", "", None, 5, "0.1\n"):
         with pytest.warns(UserWarning, match="when using version"):
             LORD.__new__(LORD).__setstate__({**state, "_skbounds_version": version})

@@ -210,6 +210,11 @@ class VoteMonitor:
         -------
         monitor : VoteMonitor
             The monitor.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
         if not isinstance(state, dict):
             raise ValueError(f"state must be a dict; got {type(state).__name__}.")

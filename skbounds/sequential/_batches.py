@@ -188,6 +188,11 @@ class BatchBH(Started):
         -------
         procedure : object
             Goes on where the other was.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
         given = State(state)
         check_procedure(given, cls)

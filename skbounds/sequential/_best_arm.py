@@ -950,6 +950,11 @@ class BestArmTest(Started):
         -------
         test : BestArmTest
             Goes on where the other was.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
         given = State(state)
         params = given.params(cls)

@@ -448,6 +448,12 @@ class MABFDR(Started):
         study : MABFDR
             Goes on where the other was. Experiments that were open are in ``open_`` or
             ``open_experiments_``.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: without weights its history must
+            lead to its procedure, as far as overlap lets it be known.
         """
         given = State(state)
         name = given.part("procedure")["procedure"]
