@@ -338,7 +338,8 @@ def _is_plan(state):
     names, plan = state.get("names"), state.get("plan")
     if not isinstance(names, list) or not isinstance(plan, list) or not plan:
         return False
-    return all(isinstance(part, (_Numbers, _Texts)) for part in plan)
+    good = all(isinstance(part, (_Numbers, _Texts)) for part in plan)
+    return good and all(isinstance(name, str) for name in names)
 
 
 class CodedFile:

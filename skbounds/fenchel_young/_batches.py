@@ -235,6 +235,8 @@ class PlaysBatches:
                     f"the checkpoint {str(checkpoint)!r} was written with {name} "
                     f"{before}; got {value}."
                 )
+        if found["state"].get("_skbounds_version") != __version__:
+            raise ValueError(f"{str(checkpoint)!r} is no checkpoint of a stream.")
         if hasattr(batches, "set_state"):
             batches.set_state(found.get("batches"))
         parameters = self.get_params(deep=False)

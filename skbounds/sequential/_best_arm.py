@@ -970,6 +970,9 @@ class BestArmTest(Started):
         seed = params.get("random_state")
         if seed is not None and (not is_count(seed) or not 0 <= seed < 2**32):
             refuse("'random_state'", seed, "an integer below 2**32, or None")
+        if "bounds" in params:
+            # Checked by the test for rewards that have any.
+            given.part("params").pair("bounds")
         found = cls(**params)
         found._start(until)
         found._engine_.restore(given)

@@ -37,6 +37,7 @@ from skbounds.sequential._states import (
     ROUNDING,
     State,
     agree,
+    is_float,
     reads_state,
     refuse,
     shown,
@@ -465,6 +466,8 @@ class MABFDR(Started):
         own = clone(procedure) if given.flag("given") else None
         params = given.params(cls)
         params.setdefault("evidence", "lil")
+        if "bounds" in params:
+            given.part("params").pair("bounds")
         found = cls(own, **params)
         found._start()
         kind = type(found._procedure_)
@@ -551,7 +554,7 @@ class MABFDR(Started):
         # The first version had no more than these. Infinite ones are numbers as well.
         for name in ("fdp_estimate", "wealth", "evalue"):
             value = entry.values.get(name, 0.0)
-            if not is_number(value) or not value >= -ROUNDING:
+            if not is_float(value) or not value >= -ROUNDING:
                 refuse(f"{name!r} in 'history'", value, "a number, 0 or more")
         lift = entry.values.get("lift_interval")
         if lift is not None:

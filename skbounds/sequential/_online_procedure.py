@@ -91,9 +91,20 @@ def differ(estimator, given):
         if now is value:
             continue
         same_type = isinstance(now, np.ndarray) == isinstance(value, np.ndarray)
-        if not same_type or not np.array_equal(np.asarray(now), np.asarray(value)):
+        if not same_type or not _same(now, value):
             return name
     return None
+
+
+def _same(now, before):
+    """Tell whether parameters are equal, whatever they are."""
+    try:
+        now, before = np.asarray(now), np.asarray(before)
+    except ValueError:
+        # Lists of no shape.
+        return repr(now) == repr(before)
+    numbers = now.dtype.kind == before.dtype.kind == "f"
+    return np.array_equal(now, before, equal_nan=numbers)
 
 
 class Started(PlainEstimator):

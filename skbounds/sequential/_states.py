@@ -174,7 +174,7 @@ class State:
     def pair(self, name):
         """Return two numbers, which may be infinite."""
         found = self.items(name)
-        if len(found) != 2 or not all(is_number(value) for value in found):
+        if len(found) != 2 or not all(is_float(value) for value in found):
             self._say(name, "two numbers")
         return found
 
@@ -225,6 +225,12 @@ def _is_integer(value):
 def _is_finite(value):
     # Integers may be beyond doubles.
     return is_number(value) and abs(value) < 1e308
+
+
+def is_float(value):
+    """Tell whether this is a number that is a double, maybe infinite."""
+    # Integers may be beyond doubles.
+    return is_number(value) and (isinstance(value, float) or _is_finite(value))
 
 
 def is_probability(value):

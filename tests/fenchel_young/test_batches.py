@@ -468,7 +468,9 @@ def test_whole_numbers_that_become_others(tmp_path):
     assert {batch.y.dtype.kind for batch in rates} == {"f"}
     # Texts are texts.
     (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join([*rows, "x,1,1"]))
-    with pytest.raises(ValueError, match=r"t\.csv': In CSV column 'a': .*CSV conversion"):
+    with pytest.raises(
+        ValueError, match=r"t\.csv': In CSV column 'a': .*CSV conversion"
+    ):
         list(read_batches(tmp_path / "t.csv", "y"))
 
 
