@@ -221,6 +221,54 @@ def test_files_that_are_not_damaged(files):
     assert found[1] == found[2]
 
 
+# What was found by the tests above.
+
+
+@pytest.mark.parametrize("first", ["--data", "stream"])
+@pytest.mark.parametrize("name", ['"a\nb\nc"', "a" * 4000, '"\x1b[2J\x85\u2028"'])
+def test_names_of_columns_that_are_shown(first, name, files):
+    """Names with line breaks, of any length, and with what a terminal obeys."""
+    folder, _, _ = files
+    (folder / "t.csv").write_text(f"{name},k\n1,2\n3,4\n")
+    status, _, errors = check_command(folder, first, "t.csv", "--target", "y")
+    assert status == 2 and "no column 'y'" in errors
+    assert errors[:-1].isprintable()
+
+
+@pytest.mark.parametrize("target", ["y", "k"])
+def test_texts_that_are_no_utf8(target, files):
+    """As a feature and as labels; pyarrow finds them late."""
+    pa = pytest.importorskip("pyarrow", reason="test extra not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    folder, _, _ = files
+    texts = pa.array([b"blue", b"re\xff"] * 30).view(pa.string())
+    data = {"a": np.arange(60), "k": texts, "y": ["yes", "no"] * 30}
+    pq.write_table(pa.table(data), folder / "t.parquet")
+    status, _, _ = check_command(folder, "stream", "t.parquet", "--target", target)
+    assert status == 2
+    model = FenchelYoungOnlineClassifier()
+    with pytest.raises(ValueError) as caught:
+        model.play_batches(folder / "t.parquet", target=target, classes="grow")
+    assert type(caught.value) is ValueError and one_line(str(caught.value))
+
+
+def test_offsets_of_a_feather_file_that_point_anywhere(files):
+    """Not read: they would be what is beside the file's bytes in memory."""
+    pa = pytest.importorskip("pyarrow", reason="test extra not installed")
+    ipc = pytest.importorskip("pyarrow.ipc")
+    folder, _, raw = files
+    content = raw["feather"]
+    with ipc.open_file(pa.BufferReader(content)) as reader:
+        column = reader.get_batch(0).column(2)
+    offsets = column.buffers()[1].to_pybytes()[: 4 * 21]
+    assert content.count(offsets) == 1
+    far = np.frombuffer(offsets, dtype=np.int32).copy()
+    far[7:] += 2**28
+    (folder / "t.feather").write_bytes(content.replace(offsets, far.tobytes()))
+    status, _, errors = check_command(folder, "stream", "t.feather", "--target", "y")
+    assert status == 2 and "not readable" in errors
+
+
 # ---------------------------------------------------------------- states of procedures
 
 FINITE = [0.1 * 0.9**k for k in range(40)]
@@ -702,6 +750,44 @@ def test_states_that_no_experiment_has_are_refused(name):
     assert load(BestArmTest, state) is not None
     IMPOSSIBLE[name](state)
     assert load(BestArmTest, state) is None
+
+
+@pytest.mark.parametrize(
+    "bounds", [[0, 10**400], ["0", 1], [float("nan"), 1], [[0], 1], 5, [0, 1, 2]]
+)
+@pytest.mark.parametrize("rewards", ["normal", "binary"])
+def test_bounds_that_are_none(bounds, rewards):
+    """In a state, and as a parameter, where rewards have any."""
+    state = BestArmTest(2, rewards=rewards).to_dict()
+    state["params"]["bounds"] = bounds
+    if rewards == "binary":
+        assert load(BestArmTest, state) is None
+        with pytest.raises(ValueError, match="bounds must be two finite numbers"):
+            BestArmTest(2, rewards=rewards, bounds=bounds).ask()
+        return
+    # No rewards are compared with them.
+    test = BestArmTest(2, bounds=bounds)
+    test.tell(test.ask(), [0.5])
+    assert test.p_value_ == 1.0
+
+
+@pytest.mark.parametrize("name", ["horizon", "lag"])
+def test_parameters_beyond_doubles(name):
+    for value in (10**400, 2**53 + 1):
+        with pytest.raises(ValueError, match=rf"{name} must be an? .*integer"):
+            _ = LORD(**{name: value}).next_level_
+    assert LORD(**{name: 2**53}).next_level_ > 0.0
+
+
+def test_arrays_of_gamma_forget():
+    """Rejections that are older than the array are not in the state."""
+    procedure = SAFFRON(0.5, gamma=[0.5, 0.25, 0.1])
+    for _ in range(12):
+        procedure.test(1e-9)
+        procedure.test(0.9)
+    state = json.loads(json.dumps(procedure.to_dict()))
+    assert len(state["state"]["recent"]) < 11
+    assert load(SAFFRON, state).to_dict() == state
 
 
 STUDIES = {
