@@ -129,11 +129,10 @@ class _Recent:
 
     def total(self, age, gamma):
         """Return the sum of all gamma of their ages; `age` gives that of positions."""
-        found = float(self.counts @ gamma.sum(age(self.recent)))
-        for group in self.groups:
-            sums = gamma.sum(age(group["points"]))
-            found += float(np.array(group["weights"]) @ sums)
-        return found
+        points = [point for group in self.groups for point in group["points"]]
+        weights = [weight for group in self.groups for weight in group["weights"]]
+        sums = gamma.sum(age(np.r_[self.recent, points]))
+        return float(np.r_[self.counts, weights] @ sums)
 
     def state(self):
         """Return what is to be written down."""

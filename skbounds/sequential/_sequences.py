@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import cache
 
 import numpy as np
 from scipy.special import zeta
@@ -36,6 +37,12 @@ def _slope(j):
     """Return the derivative of `log_gamma`."""
     root = np.sqrt(np.log(j))
     return log_gamma(j) / j * (1.0 / root**2 - 1.0 - 0.5 / root)
+
+
+@cache
+def _first_sums():
+    """Return the sums of the first terms of `log_gamma`, from that of none on."""
+    return np.r_[0.0, np.cumsum(log_gamma(np.arange(1.0, _SUMMED + 1.0)))]
 
 
 class Gamma:
@@ -116,8 +123,7 @@ class Gamma:
         if self.power:
             return self.scale * (zeta(self.power, 1.0) - zeta(self.power, x + 1.0))
         last = np.minimum(np.floor(x), _SUMMED)
-        sums = np.r_[0.0, np.cumsum(log_gamma(np.arange(1.0, _SUMMED + 1.0)))]
-        found = sums[last.astype(np.int64)]
+        found = _first_sums()[last.astype(np.int64)]
         # By Euler and Maclaurin; at ages below 64 integers only.
         later = x > last
         if later.any():
