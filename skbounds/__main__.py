@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skbounds._read_table import InputError, read_table
+from skbounds._read_table import InputError, check_core, read_table
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -173,12 +173,16 @@ def _plain(value):
 def main(arguments: list[str] | None = None) -> int:
     """Run the tour, or the command that comes first; return the exit status."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        # Names of columns that the terminal's encoding does not have.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments[:1] == ["stream"]:
         from skbounds import _stream_command
 
         return _stream_command.main(arguments[1:])
     options = build_parser().parse_args(arguments)
     try:
+        check_core()
         if (options.data is None) != (options.target is None):
             raise InputError("--data and --target go together")
         if options.data is None:

@@ -27,6 +27,11 @@ class Versioned:
         return {**super().__getstate__(), "_skbounds_version": __version__}
 
     def __setstate__(self, state):
+        if not isinstance(state, dict):
+            raise TypeError(
+                f"the state of {type(self).__name__} must be a dict; got "
+                f"{type(state).__name__}."
+            )
         state = dict(state)
         before = state.pop("_skbounds_version", "0.1 or earlier")
         if before != __version__:
@@ -37,6 +42,11 @@ class Versioned:
                     original_sklearn_version=before,
                 )
             )
+        else:
+            missing = [name for name in self._get_param_names() if name not in state]
+            if missing:
+                name = type(self).__name__
+                raise ValueError(f"the state of {name} lacks the parameters {missing}.")
         super().__setstate__(state)
 
 

@@ -6,6 +6,7 @@ pandas reads the file; what it has to be told is guessed from the first rows, an
 from __future__ import annotations
 
 import csv
+import importlib
 import importlib.util
 import io
 import re
@@ -22,6 +23,8 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", ".": "point"}
 # Rows that guesses are made from.
 _GLANCE = 1000
 _LARGEST = 1e50
+# Characters of an error.
+_LONGEST = 600
 # Share of numbers from which on a column of texts is worth a warning.
 _MOSTLY = 0.5
 _GROUPED = {
@@ -34,7 +37,21 @@ _POINT, _COMMA = (
 
 
 class InputError(Exception):
-    """Something about the user's arguments or file; its text is shown as it is."""
+    """Something about the user's arguments or file; its text is shown, in a line."""
+
+    def __str__(self):
+        # Names of columns that are none may be anything, of any length.
+        text = "".join(c if c.isprintable() else " " for c in super().__str__())
+        text = " ".join(text.split())
+        return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+
+
+def check_core():
+    """Refuse to go on without the compiled part, as with an unknown CPU level."""
+    try:
+        importlib.import_module("skbounds._core")
+    except ImportError as error:
+        raise InputError(str(error)) from None
 
 
 @dataclass

@@ -41,7 +41,9 @@ class Batch(NamedTuple):
     names: list | None = None
 
 
-def read_batches(batches, target=None, weight=None, batch_size=2**16):
+def read_batches(
+    batches, target=None, weight=None, batch_size=2**16, *, has_labels=True
+):
     """Yield the batches of a stream.
 
     Parameters
@@ -54,13 +56,49 @@ def read_batches(batches, target=None, weight=None, batch_size=2**16):
         Name of the weights' column; for tables.
     batch_size : int
         Largest number of rows of a batch that pyarrow makes.
+    has_labels : bool
+        Whether whole numbers of a CSV file's target are labels, to be kept as they are.
 
     Yields
     ------
     batch : Batch
+
+    Raises
+    ------
+    ValueError
+        Also for files that are damaged.
     """
+    wholes = () if not has_labels else target
+    wholes = wholes if isinstance(wholes, (list, tuple)) else (wholes,)
+    try:
+        yield from _take_batches(_items(batches, batch_size, wholes), target, weight)
+    except Exception as error:
+        if not is_of_reading(error):
+            raise
+        raise ValueError(one_line(error)) from error
+
+
+def is_of_reading(error) -> bool:
+    """Tell whether an error is pyarrow's, of data that are damaged."""
+    if isinstance(error, OSError):
+        # Those of the system have a number.
+        return type(error) is OSError and error.errno is None
+    own = type(error).__module__.partition(".")[0] == "pyarrow"
+    return own or type(error) is UnicodeDecodeError
+
+
+def one_line(error, names=()) -> str:
+    """Return the text of an error of pyarrow in a line, with the columns' names."""
+    text = " ".join(str(error).split())
+    for number in re.findall(r"column #(\d+)", text):
+        if int(number) < len(names):
+            text = text.replace(f"column #{number}", f"column {names[int(number)]!r}")
+    return text
+
+
+def _take_batches(items, target, weight):
     plan = None
-    for number, item in enumerate(_items(batches, batch_size)):
+    for number, item in enumerate(items):
         if isinstance(item, tuple):
             if target is not None or weight is not None:
                 raise ValueError(
@@ -107,10 +145,10 @@ def _is_arrow(item):
     return hasattr(item, "schema") and hasattr(item, "num_rows")
 
 
-def _items(batches, batch_size) -> Iterator:
+def _items(batches, batch_size, wholes) -> Iterator:
     """Yield tuples or tables."""
     if isinstance(batches, (str, PathLike)):
-        yield from _read_path(batches, batch_size)
+        yield from _read_path(batches, batch_size, wholes)
     elif hasattr(batches, "iter_batches"):
         yield from batches.iter_batches(batch_size=batch_size)
     elif _is_arrow(batches) and hasattr(batches, "to_batches"):
@@ -179,7 +217,7 @@ def head_of(path, encoding="utf8") -> str:
         return file.read(_HEAD).decode(encoding, errors="replace")
 
 
-def _read_path(path, batch_size):
+def _read_path(path, batch_size, wholes):
     """Yield the record batches of a file, or of the files of a folder."""
     pyarrow = import_pyarrow("a path to a table")
     if not Path(path).exists():
@@ -189,21 +227,48 @@ def _read_path(path, batch_size):
         yield from scan(pyarrow.dataset.dataset(str(path), format=kind), batch_size)
         return
     if kind == "feather":
-        for file in files_of(path):
-            with pyarrow.OSFile(str(file)) as source:
-                reader = pyarrow.ipc.open_file(source)
-                for k in range(reader.num_record_batches):
-                    yield from _cut(reader.get_batch(k), batch_size)
+        yield from read_feather(path, batch_size)
         return
     types, separator = None, guess_separator(files_of(path)[0])
     parsing = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     for file in files_of(path):
-        # All files hold what the first one does.
+        if types is None:
+            # All files hold what the first rows of the first one do.
+            with pyarrow.csv.open_csv(file, parse_options=parsing) as reader:
+                types = _types_of_csv(pyarrow, reader.schema, wholes)
         convert = pyarrow.csv.ConvertOptions(column_types=types)
         options = {"parse_options": parsing, "convert_options": convert}
-        with pyarrow.csv.open_csv(file, **options) as reader:
-            types = types or {field.name: field.type for field in reader.schema}
-            for batch in reader:
+        names = ()
+        try:
+            with pyarrow.csv.open_csv(file, **options) as reader:
+                names = reader.schema.names
+                for batch in reader:
+                    yield from _cut(batch, batch_size)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"{str(file)!r}: {one_line(error, names)}") from error
+
+
+def _types_of_csv(pyarrow, schema, wholes):
+    """Return types of columns: whole numbers may become others, but for labels."""
+    types = {field.name: field.type for field in schema}
+    for name, kind in types.items():
+        if pyarrow.types.is_integer(kind) and name not in wholes:
+            types[name] = pyarrow.float64()
+    return types
+
+
+def read_feather(path, batch_size) -> Iterator:
+    """Yield the record batches of Feather files, one of which is in memory at a time.
+
+    Offsets in a file that is damaged may point anywhere: each batch is looked through.
+    """
+    pyarrow = import_pyarrow("a path to a table")
+    for file in files_of(path):
+        with pyarrow.OSFile(str(file)) as source:
+            reader = pyarrow.ipc.open_file(source)
+            for k in range(reader.num_record_batches):
+                batch = reader.get_batch(k)
+                batch.validate(full=True)
                 yield from _cut(batch, batch_size)
 
 

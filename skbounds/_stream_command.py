@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from skbounds._read_table import MISSING, InputError
+from skbounds._read_table import MISSING, InputError, check_core
 
 # Rows that are read at once, and bytes of a CSV file, of which pyarrow reads 32 ahead.
 _ROWS, _BYTES = 2**16, 2**22
@@ -35,7 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
             "certificate."
         ),
     )
-    parser.add_argument("file", metavar="FILE.parquet|csv", help="or a folder of them")
+    parser.add_argument(
+        "file", metavar="FILE.parquet|csv|feather", help="or a folder of them"
+    )
     parser.add_argument("--target", metavar="COLUMN", required=True, help="the label")
     parser.add_argument("--weight", metavar="COLUMN", help="importance of the rows")
     parser.add_argument(
@@ -100,6 +101,7 @@ def run(options, *, report=print) -> dict:
     report : callable
         Gets the lines of output.
     """
+    check_core()
     from skbounds.fenchel_young import FenchelYoungOnlineClassifier
 
     _check(options)
@@ -214,30 +216,32 @@ def _format(line):
 
 def _read(options, report):
     """Yield record batches of the file; `report` gets how it is read."""
-    from skbounds._record_batches import files_of, import_pyarrow, kind_of_file, scan
+    from skbounds import _record_batches as tables
 
     try:
-        pyarrow = import_pyarrow("reading a file as a stream")
+        pyarrow = tables.import_pyarrow("reading a file as a stream")
     except ImportError as error:
         raise InputError(str(error)) from None
     path = Path(options.file)
     names = []
     try:
-        if kind_of_file(path) == "csv":
-            for file in files_of(path):
+        kind = tables.kind_of_file(path)
+        if kind == "csv":
+            for file in tables.files_of(path):
                 yield from _read_csv(pyarrow, file, options, report, names)
+        elif kind == "feather":
+            for batch in tables.read_feather(path, _ROWS):
+                names[:] = batch.schema.names
+                _check_columns(options, names)
+                yield batch
         else:
             dataset = pyarrow.dataset.dataset(str(path), format="parquet")
             names[:] = dataset.schema.names
             _check_columns(options, names)
-            yield from scan(dataset, _ROWS)
+            yield from tables.scan(dataset, _ROWS)
     except (pyarrow.ArrowException, LookupError) as error:
-        text = " ".join(str(error).split())
         # Of the columns that are read.
-        for number in re.findall(r"column #(\d+)", text):
-            if int(number) < len(names):
-                own = f"column {names[int(number)]!r}"
-                text = text.replace(f"column #{number}", own)
+        text = tables.one_line(error, names)
         hint = ""
         if "UTF8" in text or "utf-8" in text:
             hint = "; give its --encoding"
@@ -327,6 +331,17 @@ def _different(names):
     return names
 
 
+def _is_plan(state):
+    """Tell whether this is what `CodedFile.get_state` returns."""
+    if not isinstance(state, dict) or not isinstance(state.get("asked"), dict):
+        return False
+    names, plan = state.get("names"), state.get("plan")
+    if not isinstance(names, list) or not isinstance(plan, list) or not plan:
+        return False
+    good = all(isinstance(part, (_Numbers, _Texts)) for part in plan)
+    return good and all(isinstance(name, str) for name in names)
+
+
 class CodedFile:
     """Rows of a file as numbers, as its first rows with a label say.
 
@@ -367,13 +382,14 @@ class CodedFile:
 
     def set_state(self, state):
         """Code rows as before; refuse other options."""
-        if state is None:
+        if not _is_plan(state):
             raise InputError(f"{self.options.checkpoint!r} was not written by `stream`")
         for name, value in self._asked().items():
-            if state["asked"][name] != value:
+            before = state["asked"].get(name)
+            if before != value:
                 raise InputError(
-                    f"{self.options.checkpoint!r} was written with {name} "
-                    f"{state['asked'][name]!r}; got {value!r}"
+                    f"{self.options.checkpoint!r} was written with {name} {before!r}; "
+                    f"got {value!r}"
                 )
         self.names, self.plan = state["names"], state["plan"]
 

@@ -109,7 +109,9 @@ class PlaysBatches:
                 done = self._resume(checkpoint, asked, batches)
         seen, saved = 0, done
         report = _Report(self, done)
-        source = read_batches(batches, target, sample_weight, batch_size)
+        source = read_batches(
+            batches, target, sample_weight, batch_size, has_labels=self._has_classes
+        )
         while True:
             try:
                 batch = next(source, None)
@@ -218,7 +220,13 @@ class PlaysBatches:
             raise ValueError(
                 f"{str(checkpoint)!r} is no checkpoint that can be read: {error}"
             ) from error
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        kinds = {"fixed": dict, "state": dict, "n_rows": int}
+        if (
+            not isinstance(found, dict)
+            or found.get("format") != _FORMAT
+            or not all(isinstance(found.get(name), kinds[name]) for name in kinds)
+            or found["n_rows"] < 1
+        ):
             raise ValueError(f"{str(checkpoint)!r} is no checkpoint of a stream.")
         for name, value in self._what_is_fixed(asked).items():
             before = found["fixed"].get(name, value)
@@ -227,6 +235,8 @@ class PlaysBatches:
                     f"the checkpoint {str(checkpoint)!r} was written with {name} "
                     f"{before}; got {value}."
                 )
+        if found["state"].get("_skbounds_version") != __version__:
+            raise ValueError(f"{str(checkpoint)!r} is no checkpoint of a stream.")
         if hasattr(batches, "set_state"):
             batches.set_state(found.get("batches"))
         parameters = self.get_params(deep=False)

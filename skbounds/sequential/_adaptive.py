@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbounds.sequential._functions import is_number
-from skbounds.sequential._history import ExactHistory, RejectionHistory
-from skbounds.sequential._procedures import LORDFamily
+from skbounds.sequential._history import ExactHistory, RejectionHistory, read_history
+from skbounds.sequential._procedures import GROUPED, LORDFamily
+from skbounds.sequential._states import State, at_least, at_most, refuse
 
 
 class _Adaptive(LORDFamily):
@@ -93,6 +94,14 @@ class _Adaptive(LORDFamily):
         """Return what a test that counts takes of the wealth."""
         return level / self._share_
 
+    def _cost_of(self, level, rejected, p_value):
+        counts = self._counts(level, rejected, p_value)
+        return self._cost(level) if counts else 0.0
+
+    def _spent_on_pending(self):
+        # They are charged when it is known whether they count.
+        return 0.0
+
     def _charged(self):
         running = (self._cost(level) for level, _, _ in self._pending_.values())
         return self._spent_ + sum(running)
@@ -100,11 +109,17 @@ class _Adaptive(LORDFamily):
     def _wealth(self):
         return self._alpha_ * max(self._n_rejections_, 1) - self._charged()
 
-    def _most(self):
-        earned = self._w0_
+    def _earned(self):
         if self._n_rejections_:
-            earned = self._alpha_ * self._n_rejections_
-        return self._scaled(earned - self._charged())
+            return self._alpha_ * self._n_rejections_
+        return self._w0_
+
+    def _most(self):
+        return self._scaled(self._earned() - self._charged())
+
+    def _share_of(self, level):
+        """Return what a sum is worth as a level, if that is not cut off."""
+        return self._share_ * level
 
     def _state(self):
         return {
@@ -117,12 +132,58 @@ class _Adaptive(LORDFamily):
         }
 
     def _restore(self, state):
-        self._used_, self._first_ = int(state["used"]), int(state["first"])
-        self._kappas_ = array("q", [int(kappa) for kappa, _ in state["open"]])
-        self._open_ = array("q", [int(position) for _, position in state["open"]])
-        self._later_ = type(self._later_)(
-            state["recent"], state["groups"], state["counts"]
+        R, n = self._n_rejections_, self._n_tests_
+        used = self._used_ = state.count("used", len(self._pending_), n)
+        pairs = state.rows("open", 2)
+        kappas, positions = (
+            State({name: [pair[k] for pair in pairs]}, "'open'").counts(
+                name, None, 0, m
+            )
+            for k, (name, m) in enumerate((("kappas", n), ("positions", used)))
         )
+        if (np.diff(kappas) < 0).any() or (np.diff(positions) < 0).any():
+            refuse("'open'", pairs, "rejections in their order")
+        if len(pairs) > (R if self._pending_ else 0):
+            refuse("'open'", pairs, "rejections while tests before them go on")
+        self._kappas_, self._open_ = array("q", kappas), array("q", positions)
+        settled = R - len(pairs)
+        self._first_ = state.count("first", -1 if not settled else 0, used)
+        if not settled and self._first_ >= 0:
+            refuse("'first'", self._first_, "-1 without a rejection")
+        # Several rejections come while the same tests count.
+        self._later_ = read_history(
+            state, type(self._later_), max(self._first_, 0), used, max(settled - 1, 0),
+            forgotten=used >= len(self._gamma_.table(1)), several=True,
+        )  # fmt: skip
+
+    def _check_spent(self):
+        at_most("'spent'", self._charged(), self._earned())
+        if self._weighted_:
+            return
+        # Tests that count cost what their numbers say; where tests overlap their levels
+        # are less than that, as more of them seem to count.
+        used, gamma = self._used_, self._gamma_
+        age = lambda position: used - np.asarray(position, dtype=np.float64)
+        expected = self._w0_ * float(gamma.sum(used))
+        settled = self._n_rejections_ - len(self._open_)
+        positions = list(self._open_)
+        total = 0.0
+        if settled:
+            positions.insert(0, self._first_)
+            total = self._later_.total(age, gamma)
+            total += (settled - 1 - self._later_.size()) * float(gamma.sum(used))
+        if positions:
+            sums = gamma.sum(age(positions))
+            expected += (self._alpha_ - self._w0_) * float(sums[0])
+            total += float(sums[1:].sum())
+        expected += self._alpha_ * total
+        at_most("'spent'", self._charged(), expected)
+        # Of gamma at different ages no more than 1 comes together.
+        most = max(self._later_.largest(), 1.0) + 1.0
+        largest = self._w0_ + self._alpha_ * most
+        cut = self._scaled(largest) < self._share_of(largest)
+        if not (self._overlapped_ or cut or self._n_tests_ > self._last_):
+            at_least("'spent'", self._charged(), expected, GROUPED)
 
 
 def _check_share(name, value):
@@ -429,6 +490,9 @@ class AlphaInvesting(_Adaptive):
 
     def _scaled(self, level):
         return level / (1.0 + level)
+
+    def _share_of(self, level):
+        return self._scaled(level)
 
     def _cost(self, level):
         return level / (1.0 - level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds.sequential._evidence import LARGEST_REWARD
+from skbounds.sequential._states import ROUNDING, refuse
 
 # Rewards before the covariate's coefficient is estimated; until then it is 0.
 _LEAST = 30
@@ -58,8 +59,15 @@ class Covariate:
 
     def restore(self, state):
         """Take what was written down."""
-        self.moments = _table(state["moments"], self.moments.shape)
-        self.xz, self.zz = float(state["xz"]), float(state["zz"])
+        self.moments = state.table("moments", self.moments.shape)
+        self.xz, self.zz = state.number("xz"), state.number("zz", 0.0)
+
+    def check_counts(self, engine):
+        """Refuse other numbers of rewards than the test's."""
+        # With a fixed coefficient nothing is estimated.
+        known = engine.counts if self.coef is None else np.zeros(len(engine.counts))
+        if (self.moments[0] != known).any():
+            refuse("the counts in 'moments'", self.moments[0].tolist(), known.tolist())
 
 
 class Ratio:
@@ -88,6 +96,10 @@ class Ratio:
         zz += z_ahead * (z - z_mean)
         yz += y_ahead * (z - z_mean)
         self.moments[:, arm] = n, y_mean, z_mean, yy, zz, yz
+        return self.of(n, y_mean, z_mean, yy, zz, yz)
+
+    def of(self, n, y_mean, z_mean, yy, zz, yz):
+        """Return (n, n times the ratio, squared deviations) of an arm's moments."""
         if not z_mean > 0.0:
             return n, 0.0, 0.0
         ratio = y_mean / z_mean
@@ -106,11 +118,14 @@ class Ratio:
 
     def restore(self, state):
         """Take what was written down."""
-        self.moments = _table(state["moments"], self.moments.shape)
+        self.moments = state.table("moments", self.moments.shape)
 
-
-def _table(values, shape):
-    found = np.array(values, dtype=np.float64)
-    if found.shape != shape:
-        raise ValueError("the state has another number of arms than n_arms.")
-    return found
+    def check_counts(self, engine):
+        """Refuse other sums than the test's."""
+        known = np.vstack([engine.counts, engine.sums, engine.spread])
+        again = Ratio(known.shape[1])
+        for arm in range(known.shape[1]):
+            found = again.of(*self.moments[:, arm].tolist())
+            scale = np.maximum(np.abs(known[:, arm]), np.abs(found))
+            if (np.abs(known[:, arm] - found) > ROUNDING * scale).any():
+                refuse("a sum in 'moments'", list(found), known[:, arm].tolist())

@@ -11,10 +11,18 @@ from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._online_procedure import (
     OnlineProcedure,
     Started,
+    check_procedure,
     given_params,
     plain,
 )
 from skbounds.sequential._sequences import Gamma
+from skbounds.sequential._states import (
+    State,
+    at_least,
+    at_most,
+    reads_state,
+    refuse,
+)
 
 
 class BatchBH(Started):
@@ -122,19 +130,24 @@ class BatchBH(Started):
             raise ValueError("p_values must be in [0, 1], without NaN.")
         self._start()
         n, R = len(p_values), self.n_rejections_
-        spent = sum(
-            level * most / (most + R - found)
-            for level, found, most in self._batches_
-            if most
-        )
-        share = sum(self._gamma_[s] for s in range(1, len(self._batches_) + 2))
-        level = max(self._alpha_ * share - spent, 0.0) * (n + R) / n
+        level = self._share() * (n + R) / n
         ordered = np.sort(p_values)
         found = _benjamini_hochberg(ordered, level)
         most = _benjamini_hochberg(np.r_[0.0, ordered[:-1]], level)
         self._batches_.append([level, found, most])
         self.level_ = level
         return p_values <= (ordered[found - 1] if found else -1.0)
+
+    def _share(self):
+        """Return what earlier batches have left for the next one."""
+        R = self.n_rejections_
+        spent = sum(
+            level * most / (most + R - found)
+            for level, found, most in self._batches_
+            if most
+        )
+        share = sum(self._gamma_[s] for s in range(1, len(self._batches_) + 2))
+        return max(self._alpha_ * share - spent, 0.0)
 
     def reset(self) -> Self:
         """Forget all batches.
@@ -162,6 +175,7 @@ class BatchBH(Started):
         }
 
     @classmethod
+    @reads_state
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the procedure that was written down.
 
@@ -174,20 +188,28 @@ class BatchBH(Started):
         -------
         procedure : object
             Goes on where the other was.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
-        if state.get("procedure") != cls.__name__:
-            raise ValueError(
-                f"this is the state of {state.get('procedure')!r}, not of "
-                f"{cls.__name__!r}."
-            )
-        found = cls(**state["params"])
+        given = State(state)
+        check_procedure(given, cls)
+        found = cls(**given.params(cls))
         found._start()
-        found._batches_ = [
-            [float(level), int(n_found), int(most)]
-            for level, n_found, most in state["batches"]
-        ]
-        if found._batches_:
-            found.level_ = found._batches_[-1][0]
+        for row in given.rows("batches", 3):
+            batch = State(dict(zip(("level", "found", "most"), row, strict=True)),
+                          "a batch")  # fmt: skip
+            level, most = batch.number("level", 0.0), batch.count("most")
+            # The size of the batch is not known, but that it was no less than `most`.
+            least, earned = found._share(), found.n_rejections_
+            at_least("the level of a batch", level, least)
+            at_most("the level of a batch", level, least * (1 + earned / max(most, 1)))
+            found._batches_.append([level, batch.count("found", 0, most), most])
+            if bool(most) != (level > 0.0):
+                refuse("'most'", most, "0 for batches of level 0 only")
+            found.level_ = level
         return found
 
 

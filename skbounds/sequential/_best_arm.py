@@ -18,6 +18,7 @@ from skbounds.sequential._evidence import LARGEST_REWARD, check_level
 from skbounds.sequential._functions import as_floats, draw_seeds, is_number
 from skbounds.sequential._online_procedure import Started, differ, given_params, plain
 from skbounds.sequential._settings import ONE_BY_ONE, check_settings, is_count
+from skbounds.sequential._states import State, reads_state, refuse, shown
 
 # Rewards of which none is 0 or 1 are not what "binary" is for.
 _FIRST_REWARDS = 100
@@ -936,6 +937,7 @@ class BestArmTest(Started):
         }
 
     @classmethod
+    @reads_state
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the test that was written down.
 
@@ -948,27 +950,68 @@ class BestArmTest(Started):
         -------
         test : BestArmTest
             Goes on where the other was.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
-        params = dict(state["params"])
+        given = State(state)
+        params = given.params(cls)
         params.setdefault("evidence", "lil")
-        found = cls(**params)
-        found._start(state.get("until"))
-        found._engine_.restore(state)
-        found._done_ = bool(state["done"])
-        certified = state["certified"]
-        found._certified_ = -1 if certified is None else int(certified)
-        if state["asked"] is not None:
-            found._asked_ = np.array(state["asked"], dtype=np.int64)
-        outstanding = np.array(state.get("outstanding", found._outstanding_), float)
-        if outstanding.shape != found._outstanding_.shape or (outstanding < 0.0).any():
+        n_arms = params.get("n_arms")
+        n = len(n_arms) if isinstance(n_arms, (list, tuple)) else n_arms
+        # Before there is room for them.
+        if n != len(given.items("counts")):
             raise ValueError("the state has another number of arms than n_arms.")
-        found._outstanding_ = outstanding
-        found._seen_ = list(state.get("seen", found._seen_))
+        until = given.values.get("until")
+        if until not in (None, "certified", "rejected"):
+            refuse("'until'", until, "'certified', 'rejected' or None")
+        seed = params.get("random_state")
+        if seed is not None and (not is_count(seed) or not 0 <= seed < 2**32):
+            refuse("'random_state'", seed, "an integer below 2**32, or None")
+        if "bounds" in params:
+            # Checked by the test for rewards that have any.
+            given.part("params").pair("bounds")
+        found = cls(**params)
+        found._start(until)
+        found._engine_.restore(given)
+        found._done_ = given.flag("done")
+        if given["certified"] is not None:
+            found._certified_ = given.count("certified", 0, n - 1)
+        if given["asked"] is not None:
+            found._asked_ = given.counts("asked", None, 0, n - 1)
+            if found._settings_.evidence != "lil" or not len(found._asked_):
+                refuse("'asked'", given["asked"], "None, or arms with evidence='lil'")
+        if "outstanding" in given:
+            outstanding = given.counts("outstanding", n).astype(np.float64)
+            if found._settings_.evidence == "lil" and outstanding.any():
+                refuse("'outstanding'", outstanding.tolist(), "0 with evidence='lil'")
+            found._outstanding_ = outstanding
+        if "seen" in given:
+            found._restore_seen(given)
         if found._adjustment_ is not None:
-            found._adjustment_.restore(state["adjustment"])
-        if state["rng"] is not None:
-            found._rng_ = _generator_of(state["rng"])
+            found._adjustment_.restore(given.part("adjustment"))
+            found._adjustment_.check_counts(found._engine_)
+        if given["rng"] is not None:
+            found._rng_ = _generator_of(given.part("rng"))
         return found
+
+    def _restore_seen(self, state):
+        """Take the number of rewards that were looked at, and what they were."""
+        seen = state.items("seen")
+        lists = len(seen) == 2 and isinstance(seen[1], (list, tuple))
+        found = State(dict(zip(("n", "values"), seen, strict=False)), "'seen'")
+        n = found.count("n")
+        if lists:
+            values = found.numbers("values").tolist()
+            good = self._settings_.is_asymptotic and len(values) <= min(n, 3)
+            self._seen_ = [n, values]
+        else:
+            self._seen_ = [n, found.count("values", 0, n)]
+            good = True
+        if not good:
+            refuse("'seen'", seen, "a number of rewards, and up to 3 of them")
 
 
 def _exp(values):
@@ -997,7 +1040,16 @@ def _generator_of(state):
     """Return a generator that goes on from a state."""
     name = state["bit_generator"]
     if name not in _GENERATORS:
-        raise ValueError(f"the generator must be one of {_GENERATORS}; got {name!r}.")
+        raise ValueError(
+            f"the generator must be one of {_GENERATORS}; got {shown(name)}."
+        )
     bits = getattr(np.random, name)()
-    bits.state = _like(state, bits.state)
+    try:
+        found = _like(state.values, bits.state)
+        bits.state = found
+        good = _plain_state(bits.state) == _plain_state(found)
+    except (LookupError, TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise ValueError(f"the state of the generator {name} is none.")
     return np.random.Generator(bits)

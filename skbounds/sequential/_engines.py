@@ -10,8 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds._core import sequential as _core
-from skbounds.sequential._evidence import REWARDS, bet_weights, make_bets
+from skbounds.sequential._evidence import (
+    LARGEST_REWARD,
+    REWARDS,
+    bet_weights,
+    make_bets,
+)
 from skbounds.sequential._radius import beta, radius
+from skbounds.sequential._states import ROUNDING, refuse
 
 _SAMPLERS = {
     "toptwo": _core.TOP_TWO,
@@ -76,16 +82,33 @@ class Engine:
         return {"counts": self.counts.tolist(), "sums": self.sums.tolist()}
 
     def restore(self, state):
-        """Take what was written down."""
-        for name in ("counts", "sums"):
-            getattr(self, name)[:] = _array(state[name], self.settings.n_arms)
+        """Take what was written down, a `State`."""
+        n, settings = self.settings.n_arms, self.settings
+        self.counts[:] = state.counts("counts", n)
+        self.sums[:] = state.numbers("sums", n)
+        least, most = -LARGEST_REWARD, LARGEST_REWARD
+        if settings.evidence == "eprocess" and settings.rewards != "normal":
+            least, most = 0.0, 1.0
+        elif settings.evidence == "lil" and settings.sigma == 0.5:
+            least, most = 0.0, 1.0
+        rounding = ROUNDING * np.abs(self.sums)
+        if (
+            (self.sums < least * self.counts - rounding)
+            | (self.sums > most * self.counts + rounding)
+        ).any():
+            refuse(
+                "'sums'", self.sums.tolist(),
+                f"sums of as many rewards from {least:g} to {most:g} as 'counts' say",
+            )  # fmt: skip
 
-
-def _array(values, size):
-    found = np.array(values, dtype=np.float64)
-    if found.shape != (size,):
-        raise ValueError("the state has another number of arms than n_arms.")
-    return found
+    def _check_tried(self, evidence, where=None):
+        """Refuse evidence of arms without rewards, or with none of the control's."""
+        least = self.settings.min_count
+        tried = (self.counts[1:] >= least) & (self.counts[0] >= least)
+        if where is any:
+            tried[:] = tried.any()
+        if (evidence[~tried] != 0.0).any():
+            refuse("evidence on arms without rewards", evidence.tolist(), "0")
 
 
 class LILEngine(Engine):
@@ -196,11 +219,13 @@ class LILEngine(Engine):
     def restore(self, state):
         """Take what was written down; before version 0.2 without `log_p_arms`."""
         super().restore(state)
-        self.least_log_p = float(state["log_p"])
+        self.least_log_p = state.number("log_p", most=0.0)
         if "log_p_arms" in state:
-            self.log_p[:] = _array(state["log_p_arms"], len(self.log_p))
+            self.log_p[:] = state.numbers("log_p_arms", len(self.log_p), most=0.0)
+            self._check_tried(self.log_p)
         else:
             self._watch_arms(np.ones(len(self.counts), dtype=bool))
+        self._check_tried(np.full(len(self.log_p), self.least_log_p), any)
 
 
 class EvidenceEngine(Engine):
@@ -347,13 +372,17 @@ class EvidenceEngine(Engine):
     def restore(self, state):
         """Take what was written down; evidence as of now follows from it."""
         super().restore(state)
-        self.spread[:] = _array(state["spread"], len(self.spread))
-        self.peak[:] = _array(state["log_peaks"], len(self.peak))
-        if not ((self.peak >= 0.0) & (self.counts[1:] >= 0.0)).all():
-            raise ValueError("the state has numbers that cannot be.")
+        self.spread[:] = state.numbers("spread", len(self.spread), 0.0)
+        if (self.spread[self.counts == 0.0] > 0.0).any():
+            refuse("'spread'", self.spread.tolist(), "0 without rewards")
+        self.peak[:] = state.numbers("log_peaks", len(self.peak), 0.0)
+        self._check_tried(self.peak)
         # Looks compare with what was known before: all of it, as of now.
         self.exact[:] = False
-        self.log_evalues()
+        now = self.log_evalues()[0]
+        # Peaks are the largest evidence so far, of which that of now is a part.
+        if not (now <= self.peak + ROUNDING * (1.0 + np.abs(self.peak))).all():
+            refuse("'log_peaks'", self.peak.tolist(), f"at least {now.tolist()}")
 
 
 ENGINES = {"lil": LILEngine, "eprocess": EvidenceEngine}

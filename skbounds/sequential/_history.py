@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds._core import sequential as _core
+from skbounds.sequential._states import State, refuse
 
 # Least age of what is grouped; where the derivatives alternate, with room.
 _LEAST_AGE = 64
@@ -116,6 +117,23 @@ class _Recent:
         self._positions[last], self._numbers[last] = tau, 1.0
         self._last = last + 1
 
+    def size(self):
+        """Return the number of rejections, but for those that are forgotten."""
+        weights = [weight for group in self.groups for weight in group["weights"]]
+        return round(float(self.counts.sum()) + sum(weights))
+
+    def largest(self):
+        """Return at least the number of rejections at one position."""
+        groups = [sum(group["weights"]) for group in self.groups]
+        return max([*self.counts.tolist(), *groups], default=0.0)
+
+    def total(self, age, gamma):
+        """Return the sum of all gamma of their ages; `age` gives that of positions."""
+        points = [point for group in self.groups for point in group["points"]]
+        weights = [weight for group in self.groups for weight in group["weights"]]
+        sums = gamma.sum(age(np.r_[self.recent, points]))
+        return float(np.r_[self.counts, weights] @ sums)
+
     def state(self):
         """Return what is to be written down."""
         return {
@@ -203,6 +221,65 @@ class ExactHistory(_Recent):
         # Of older ones nothing is left.
         first = int(np.searchsorted(recent, now - len(table)))
         return float(counts[first:] @ table[now - recent[first:] - 1])
+
+
+def read_history(state, kind, first, last, size, *, forgotten, several):
+    """Return the history of a state, checked.
+
+    Parameters
+    ----------
+    state : State
+    kind : {RejectionHistory, ExactHistory}
+    first, last : int
+        Least and largest position.
+    size : int
+        Number of rejections in it.
+    forgotten : bool
+        Whether an `ExactHistory` may lack some.
+    several : bool
+        Whether there may be several at one position.
+    """
+    recent = state.counts("recent", None, min(first, last), last)
+    n = len(recent)
+    counts = np.ones(n)
+    if state.values.get("counts") is not None:
+        # The first version had no tests that overlap.
+        counts = state.counts("counts", n, 1).astype(np.float64)
+    if (np.diff(recent) <= 0).any() or (not several and (counts > 1.0).any()):
+        refuse("'recent'", recent.tolist(), "rejections in their order, each once")
+    groups, end = [], first - 1
+    for values in state.items("groups"):
+        group = _read_group(State(values, "a group of rejections"), end, last, several)
+        groups.append(group)
+        end = group["last"]
+    if groups and (kind is ExactHistory or (n and recent[0] < end)):
+        refuse("'groups'", len(groups), "none, or older than 'recent'")
+    found = kind(recent, groups, counts)
+    known = found.size()
+    if known > size or (known < size and not (forgotten and kind is ExactHistory)):
+        refuse("the number of rejections in 'recent' and 'groups'", known, size)
+    return found
+
+
+def _read_group(state, end, last, several):
+    begin, end = state.count("first", end, last), state.count("last", 0, last)
+    points = state.numbers("points", None, begin * (1 - 1e-9), end * (1 + 1e-9))
+    weights = state.numbers("weights", len(points), 0.0)
+    size = float(weights.sum())
+    whole = abs(size - round(size)) <= 1e-6 * size and size > 0.5
+    if (
+        not whole
+        or len(points) > N_POINTS
+        or (size > end - begin + 1.5 and not several)
+    ):
+        refuse(
+            f"a group of rejections from {begin} to {end}", size,
+            f"at most {end - begin + 1} of them at up to {N_POINTS} points",
+        )  # fmt: skip
+    return {
+        "first": begin, "last": end, "points": points.tolist(),
+        "weights": weights.tolist(),
+    }  # fmt: skip
 
 
 def _fit_together(older, newer, now):

@@ -6,9 +6,11 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import digamma
 
 from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._procedures import LORDFamily
+from skbounds.sequential._states import agree, at_least, at_most
 
 
 class LOND(LORDFamily):
@@ -132,8 +134,26 @@ class LOND(LORDFamily):
         return {"shares": self._shares_, "harmonic": self._harmonic_}
 
     def _restore(self, state):
-        self._shares_ = float(state["shares"])
-        self._harmonic_ = float(state["harmonic"])
+        self._shares_ = state.number("shares", 0.0)
+        self._harmonic_ = state.number("harmonic", 0.0)
+
+    def _check_spent(self):
+        n, size = self._n_tests_, self._alpha_ * (self._n_rejections_ + 1)
+        harmonic = float(digamma(n + 1.0)) + np.euler_gamma if n else 0.0
+        agree("'harmonic'", self._harmonic_, harmonic)
+        # Levels are shares of a size that grows with the rejections.
+        at_most("'spent'", self._spent_, size * self._shares_)
+        least = self._alpha_ * self._shares_
+        if self._dependent_:
+            least /= max(harmonic, 1.0)
+        at_least("'spent'", self._spent_, least)
+        if not self._weighted_:
+            n = self._n_spending()
+            at_most("'shares'", self._shares_, float(self._gamma_.sum(n)))
+            at_least("'shares'", self._shares_, self._gamma_.capped_sum(n, 1.0 / size))
+            for number, (level, _, _) in self._pending_.items():
+                most = size * self._gamma_[number]
+                at_most(f"the level of test {number}", level, most)
 
 
 class ELOND(LOND):

@@ -15,7 +15,7 @@ from skbounds._base import unchanged_on_error
 from skbounds._typing import RandomState
 from skbounds.sequential._adaptive import ADDIS, SAFFRON, AlphaInvesting
 from skbounds.sequential._best_arm import BestArmTest
-from skbounds.sequential._functions import draw_seeds
+from skbounds.sequential._functions import draw_seeds, is_number
 from skbounds.sequential._lond import ELOND, LOND
 from skbounds.sequential._online_procedure import (
     OnlineProcedure,
@@ -33,6 +33,15 @@ from skbounds.sequential._procedures import (
     Uncorrected,
 )
 from skbounds.sequential._settings import is_count
+from skbounds.sequential._states import (
+    ROUNDING,
+    State,
+    agree,
+    is_float,
+    reads_state,
+    refuse,
+    shown,
+)
 
 PROCEDURES = {
     kind.__name__: kind
@@ -426,6 +435,7 @@ class MABFDR(Started):
         }
 
     @classmethod
+    @reads_state
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the study that was written down.
 
@@ -439,31 +449,170 @@ class MABFDR(Started):
         study : MABFDR
             Goes on where the other was. Experiments that were open are in ``open_`` or
             ``open_experiments_``.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: without weights its history must
+            lead to its procedure, as far as overlap lets it be known.
         """
-        name = state["procedure"]["procedure"]
-        if name not in PROCEDURES:
+        given = State(state)
+        name = given.part("procedure")["procedure"]
+        if not isinstance(name, str) or name not in PROCEDURES:
             raise ValueError(
-                f"procedure must be one of {sorted(PROCEDURES)}; got {name!r}."
+                f"procedure must be one of {sorted(PROCEDURES)}; got {shown(name)}."
             )
-        kind = PROCEDURES[name]
-        procedure = kind.from_dict(state["procedure"])
-        given = clone(procedure) if state["given"] else None
-        params = dict(state["params"])
+        procedure = PROCEDURES[name].from_dict(given["procedure"])
+        own = clone(procedure) if given.flag("given") else None
+        params = given.params(cls)
         params.setdefault("evidence", "lil")
-        found = cls(given, **params)
+        if "bounds" in params:
+            given.part("params").pair("bounds")
+        found = cls(own, **params)
         found._start()
-        found._procedure_, found._seed_ = procedure, int(state["seed"])
-        found._history_ = [dict(entry) for entry in state["history"]]
-        still_open: Any = state["open"]
-        if still_open is None:
-            still_open = []
-        elif isinstance(still_open, dict):
+        kind = type(found._procedure_)
+        if own is None and (kind.__name__, found._procedure_.alpha) != (
+            name, procedure.alpha
+        ):  # fmt: skip
+            raise ValueError(
+                f"the state has {kind.__name__}({found._procedure_.alpha}) by its "
+                f"parameters; got {name}({shown(procedure.alpha)})."
+            )
+        found._procedure_ = procedure
+        found._seed_ = given.count("seed", 0, 2**31 - 1)
+        found._restore_open(given)
+        found._restore_history(given)
+        return found
+
+    def _restore_open(self, state):
+        """Take the experiments that are open, of which the procedure knows."""
+        procedure, known = self._procedure_, state["open"]
+        if known is None:
+            known = []
+        elif isinstance(known, dict):
             # Of version 0.1, where the procedure learnt of an experiment at its end.
             running = procedure.begin()
-            still_open = [[running.number, running.level, still_open]]
-        for number, level, test in still_open:
-            found._open_[int(number)] = BestArmTest.from_dict(test), float(level)
-        return found
+            self._open_[running.number] = BestArmTest.from_dict(known), running.level
+            return
+        for number, level, test in State({"open": known}).rows("open", 3):
+            entry = procedure._pending_.get(number) if is_count(number) else None
+            twice = entry is not None and number in self._open_
+            if twice or entry is None or entry[1] is not None or level != entry[0]:
+                refuse("an experiment in 'open'", [number, level], "one of 'pending'")
+            test = BestArmTest.from_dict(test)
+            delta = min(max(level, _NO_LEVEL), _ALL)
+            if test.evidence != self._given_["evidence"] or test.delta != delta:
+                refuse(
+                    "an experiment in 'open'", [test.evidence, test.delta],
+                    f"of evidence {self._given_['evidence']!r} at level {delta}",
+                )  # fmt: skip
+            self._open_[int(number)] = test, float(level)
+        if len(self._open_) != procedure.n_running_:
+            refuse("'open'", sorted(self._open_), "all tests that go on")
+        if len(self._open_) > 1 and not self._given_["overlap"]:
+            refuse("'open'", sorted(self._open_), "one, without overlap")
+
+    def _restore_history(self, state):
+        """Take what experiments have found, if that leads to the procedure's state."""
+        procedure, entries = self._procedure_, state.items("history")
+        n = procedure.n_tests_ - len(self._open_)
+        if len(entries) != n:
+            refuse("the number of entries in 'history'", len(entries), n)
+        # Decisions in the order in which they became known.
+        found = []
+        for k, entry in enumerate(entries, start=1):
+            values = State(entry, f"entry {k} of the history")
+            # The first version had no others than one after the other.
+            number = values.count("number", 1, n + len(self._open_)) if (
+                "number" in values) else k  # fmt: skip
+            found.append((number, *self._read_entry(values)))
+        if len({number for number, *_ in found} | set(self._open_)) != (
+            n + len(self._open_)
+        ):
+            refuse("the numbers in 'history'", [number for number, *_ in found],
+                   "different, and not those of 'open'")  # fmt: skip
+        self._history_ = [dict(entry) for entry in entries]
+        if procedure._weighted_ or not found:
+            return
+        if self._given_["overlap"]:
+            self._check_sums(found)
+        else:
+            self._check_replay(found)
+
+    def _read_entry(self, entry):
+        """Return level, decision and value of an experiment that was finished."""
+        level, rejected = entry.number("level", 0.0, 1.0), entry.flag("rejected")
+        p_value = entry.number("p_value", 0.0, 1.0)
+        log_p = entry.number("log_p_value", most=0.0)
+        if abs(np.exp(log_p) - p_value) > ROUNDING * p_value:
+            refuse("'p_value' in 'history'", p_value, f"exp({log_p})")
+        n_arms = entry.count("n_arms", 2)
+        entry.count("n_pulls")
+        entry.flag("is_certified")
+        if not isinstance(entry["recommendation"], str):
+            entry.count("recommendation", 0, n_arms - 1)
+        # The first version had no more than these. Infinite ones are numbers as well.
+        for name in ("fdp_estimate", "wealth", "evalue"):
+            value = entry.values.get(name, 0.0)
+            if not is_float(value) or not value >= -ROUNDING:
+                refuse(f"{name!r} in 'history'", value, "a number, 0 or more")
+        lift = entry.values.get("lift_interval")
+        if lift is not None:
+            low, high = entry.pair("lift_interval")
+            if not low <= high:
+                refuse("'lift_interval' in 'history'", lift, "the lower one first")
+        lil = self._given_["evidence"] == "lil"
+        if isinstance(self._procedure_, ELOND):
+            # As large as it may be.
+            value = entry["evalue"]
+            if not is_number(value) or not value >= 0.0:
+                refuse("'evalue' in 'history'", value, "a number, 0 or more")
+            expected = bool(level > 0.0 and value >= 1.0 / level)
+        else:
+            value, expected = p_value, bool(level > 0.0 and log_p <= np.log(level))
+        # With "lil" the control may be the best arm.
+        if (rejected and not expected) or (expected and not rejected and not lil):
+            refuse("'rejected' in 'history'", rejected, f"{expected} at level {level}")
+        return level, rejected, value
+
+    def _check_replay(self, found):
+        """Refuse a procedure that is not where the history leads to."""
+        again = clone(self._procedure_)
+        known = ("fdp_estimate", "wealth")
+        for entry, (number, level, rejected, value) in zip(
+            self._history_, found, strict=True
+        ):
+            agree(f"the level of experiment {number}", level, again.next_level_)
+            running = again.begin()
+            again.finish(running, value, rejected=rejected)
+            for name in known:
+                if name in entry and np.isfinite(entry[name]):
+                    agree(f"{name!r} after experiment {number}", entry[name],
+                          getattr(again, f"{name}_"), scale=again.alpha)  # fmt: skip
+        for number in self._open_:
+            agree(f"the level of experiment {number}", self._open_[number][1],
+                  again.next_level_)  # fmt: skip
+            again.begin()
+        for what in ("next_level_", "wealth_", "fdp_estimate_", "n_rejections_"):
+            agree(f"the procedure's {what}", float(getattr(self._procedure_, what)),
+                  float(getattr(again, what)), scale=again.alpha)  # fmt: skip
+
+    def _check_sums(self, found):
+        """Refuse sums that are not those of the history; what overlaps is not known."""
+        procedure = self._procedure_
+        known = [one for one in found if one[0] not in procedure._pending_]
+        n_rejected = sum(rejected for _, _, rejected, _ in known)
+        if n_rejected != procedure._n_rejections_:
+            refuse("'n_rejections'", procedure._n_rejections_, n_rejected)
+        for number, level, rejected, _ in found:
+            entry = procedure._pending_.get(number, [level, rejected])
+            if entry[:2] != [level, rejected]:
+                refuse(f"the level of experiment {number}", level, entry[0])
+        costs = [
+            procedure._cost_of(level, rejected, value)
+            for _, level, rejected, value in known
+        ]
+        agree("'spent'", procedure._spent_, sum(costs) + procedure._spent_on_pending())
 
     @property
     def open_(self) -> BestArmTest | None:

@@ -10,6 +10,26 @@ from numpy.typing import ArrayLike
 
 from skbounds._base import PlainEstimator, unchanged_on_error
 from skbounds.sequential._functions import as_floats, is_number
+from skbounds.sequential._states import (
+    LARGEST_COUNT,
+    ROUNDING,
+    State,
+    at_least,
+    at_most,
+    is_probability,
+    reads_state,
+    refuse,
+    shown,
+)
+
+
+def check_procedure(state, kind):
+    """Refuse the state of another procedure."""
+    name = state.values.get("procedure")
+    if name != kind.__name__:
+        raise ValueError(
+            f"this is the state of {shown(name)}, not of {kind.__name__!r}."
+        )
 
 
 class RunningTest(NamedTuple):
@@ -52,6 +72,8 @@ def plain(value):
 
 # The usual weight, by identity.
 _ONE, _LARGEST_WEIGHT = 1.0, 1e100
+# What rounding may have taken from a sum, as a share of it.
+_LARGEST_LOSS = 2.0**-50
 
 
 def given_params(estimator):
@@ -69,9 +91,20 @@ def differ(estimator, given):
         if now is value:
             continue
         same_type = isinstance(now, np.ndarray) == isinstance(value, np.ndarray)
-        if not same_type or not np.array_equal(np.asarray(now), np.asarray(value)):
+        if not same_type or not _same(now, value):
             return name
     return None
+
+
+def _same(now, before):
+    """Tell whether parameters are equal, whatever they are."""
+    try:
+        now, before = np.asarray(now), np.asarray(before)
+    except ValueError:
+        # Lists of no shape.
+        return repr(now) == repr(before)
+    numbers = now.dtype.kind == before.dtype.kind == "f"
+    return np.array_equal(now, before, equal_nan=numbers)
 
 
 class Started(PlainEstimator):
@@ -90,9 +123,10 @@ class Started(PlainEstimator):
 class OnlineProcedure(Started):
     """What the procedures share.
 
-    Subclasses have ``_begin()``, ``_level()``, ``_most()`` and
-    ``_record(rejected, level, number, p_value)``, which is called once a decision is
-    known; tests that go on, or are within the lag, are in ``_pending_``.
+    Subclasses have ``_begin()``, ``_level()``, ``_most()``, ``_check_spent()`` of what
+    was restored, and ``_record(rejected, level, number, p_value)``, which is called
+    once a decision is known; tests that go on, or are within the lag, are in
+    ``_pending_``.
     """
 
     # Whether p-values are needed, not decisions alone.
@@ -106,13 +140,18 @@ class OnlineProcedure(Started):
         if not is_number(alpha) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must be in (0, 1); got {alpha!r}.")
         horizon = getattr(self, "horizon", None)
-        if horizon is not None and not _is_count(horizon, 1):
+        if horizon is not None and (
+            not _is_count(horizon, 1) or horizon > LARGEST_COUNT
+        ):
             raise ValueError(
-                f"horizon must be a positive integer or None; got {horizon!r}."
+                "horizon must be a positive integer, at most 2**53, or None; got "
+                f"{shown(horizon)}."
             )
         lag = getattr(self, "lag", 0)
-        if not _is_count(lag, 0):
-            raise ValueError(f"lag must be an integer, 0 or more; got {lag!r}.")
+        if not _is_count(lag, 0) or lag > LARGEST_COUNT:
+            raise ValueError(
+                f"lag must be an integer from 0 to 2**53; got {shown(lag)}."
+            )
 
     def _start(self):
         """Begin, unless that was done."""
@@ -140,6 +179,8 @@ class OnlineProcedure(Started):
         self._pending_ = {}
         # Whether any test had another weight than 1.
         self._weighted_ = False
+        # Whether any began while another's decision was not known.
+        self._overlapped_ = False
         self._begin()
         self._next_ = None
 
@@ -295,6 +336,7 @@ class OnlineProcedure(Started):
         self._start()
         level = self._weighted_level(weight)
         self._check_overlap()
+        self._overlapped_ |= bool(self._pending_ or self._lag_)
         self._charge(level)
         self._pending_[self._n_tests_] = [level, None, None]
         self._next_ = None
@@ -374,6 +416,7 @@ class OnlineProcedure(Started):
     def _update(self, rejected, level, p_value):
         if self._pending_ or self._lag_:
             self._check_overlap()
+            self._overlapped_ = True
             self._charge(level)
             self._pending_[self._n_tests_] = [level, rejected, p_value]
             self._release(self._n_tests_)
@@ -488,11 +531,13 @@ class OnlineProcedure(Started):
             "spent": self._spent_,
             "lost": self._lost_,
             "weighted": self._weighted_,
+            "overlapped": self._overlapped_,
             "pending": [[n, *entry] for n, entry in self._pending_.items()],
             "state": self._state(),
         }
 
     @classmethod
+    @reads_state
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """Return the procedure that was written down.
 
@@ -505,22 +550,75 @@ class OnlineProcedure(Started):
         -------
         procedure : object
             Goes on where the other was.
+
+        Raises
+        ------
+        ValueError
+            For what is no state, or cannot be one: its values must go together.
         """
-        if state.get("procedure") != cls.__name__:
-            raise ValueError(
-                f"this is the state of {state.get('procedure')!r}, not of "
-                f"{cls.__name__!r}."
-            )
-        found = cls(**state["params"])
+        given = State(state)
+        check_procedure(given, cls)
+        found = cls(**given.params(cls))
         found._start()
-        found._n_tests_ = int(state["n_tests"])
-        found._n_rejections_ = int(state["n_rejections"])
-        found._spent_, found._lost_ = float(state["spent"]), float(state["lost"])
-        found._weighted_ = bool(state.get("weighted", False))
-        for number, level, rejected, p_value in state.get("pending", ()):
-            found._pending_[int(number)] = [float(level), rejected, p_value]
-        found._restore(state["state"])
+        n = found._n_tests_ = given.count("n_tests")
+        found._spent_ = given.number("spent", 0.0)
+        most = _LARGEST_LOSS * found._spent_
+        found._lost_ = given.number("lost", -most, most)
+        # The first version knew neither weights nor tests that go on.
+        found._weighted_ = "weighted" in given and given.flag("weighted")
+        found._overlapped_ = "overlapped" not in given or given.flag("overlapped")
+        if "pending" in given:
+            found._restore_pending(given.rows("pending", 4))
+        found._n_rejections_ = given.count("n_rejections", 0, n - len(found._pending_))
+        found._restore(given.part("state"))
+        found._check_restored()
         return found
+
+    def _restore_pending(self, rows):
+        """Take the tests whose decision is not known."""
+        last, unknown = 0, self._n_tests_ - self._lag_
+        for number, level, rejected, p_value in rows:
+            if not _is_count(number, last + 1) or number > self._n_tests_:
+                refuse(
+                    "the number of a test that is pending", number,
+                    f"an integer from {last + 1} to {self._n_tests_}",
+                )  # fmt: skip
+            what = f"of test {number}, which is pending,"
+            if not is_probability(level):
+                refuse(f"the level {what}", level, "in [0, 1]")
+            if rejected is not None and not isinstance(rejected, (bool, np.bool_)):
+                refuse(f"the decision {what}", rejected, "True, False or None")
+            if rejected is None and p_value is not None:
+                refuse(f"the value {what}", p_value, "None without a decision")
+            if rejected is not None:
+                # What is known is kept for the lag only.
+                if number <= unknown:
+                    refuse(f"the decision {what}", rejected, "None")
+                rejected, p_value = self._check_decision(rejected, p_value)
+            self._pending_[int(number)] = [float(level), rejected, p_value]
+            last = int(number)
+
+    def _check_restored(self):
+        """Refuse numbers that no tests lead to: they could spend what is not there.
+
+        Levels may be as large as the wealth that is left, whatever the state is.
+        """
+        pending = self._spent_on_pending()
+        at_most("the sum of levels that are pending", pending, self._spent_)
+        self._check_spent()
+        at_least("the wealth", self._wealth(), -ROUNDING * self._charged())
+
+    def _cost_of(self, level, rejected, p_value):
+        """Return what a test whose decision is known has taken of the wealth."""
+        return level
+
+    def _spent_on_pending(self):
+        """Return what of the sum that was spent is of tests that are pending."""
+        return sum(level for level, _, _ in self._pending_.values())
+
+    def _n_spending(self):
+        """Return the number of tests whose level need not be 0."""
+        return int(min(self._n_tests_, self._last_))
 
     def _state(self):
         return {}

@@ -7,14 +7,18 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import zeta
 
 from skbounds.sequential._functions import is_number
-from skbounds.sequential._history import ExactHistory, RejectionHistory
+from skbounds.sequential._history import ExactHistory, RejectionHistory, read_history
 from skbounds.sequential._online_procedure import OnlineProcedure
 from skbounds.sequential._sequences import Gamma
+from skbounds.sequential._states import agree, at_least, at_most
 
 # Levels that are a smaller share than that, or of older rejections, are taken to be 0.
 _FORGOTTEN, _LONGEST = 1e-18, 2**20
+# Error of levels that are summed by groups.
+GROUPED = 1e-5
 
 
 class LORDFamily(OnlineProcedure):
@@ -25,6 +29,11 @@ class LORDFamily(OnlineProcedure):
 
     def _gamma(self):
         return Gamma(self.gamma, self.horizon, decreasing=self._decreasing)
+
+    def _read_tau(self, state):
+        """Return the number of tests at the last rejection, 0 before the first."""
+        least = self._n_rejections_
+        return state.count("tau", least, self._n_tests_ if least else 0)
 
     def _starting_wealth(self, warn=False):
         w0 = self.w0
@@ -168,8 +177,27 @@ class LORD(LORDFamily):
         return {"tau": self._tau_, "wealth_at_tau": self._wealth_at_tau_}
 
     def _restore(self, state):
-        self._tau_ = int(state["tau"])
-        self._wealth_at_tau_ = float(state["wealth_at_tau"])
+        self._tau_ = self._read_tau(state)
+        self._wealth_at_tau_ = state.number("wealth_at_tau", 0.0)
+
+    def _check_spent(self):
+        tau, at_tau = self._tau_, self._wealth_at_tau_
+        earned = (self._alpha_ - self._w0_) * self._n_rejections_
+        at_most("'wealth_at_tau'", at_tau, self._w0_ + earned)
+        # What was spent since.
+        since, n = at_tau - self._wealth(), max(self._n_spending() - tau, 0)
+        if not tau:
+            agree("'wealth_at_tau'", at_tau, self._w0_)
+        if self._weighted_:
+            at_least("'wealth_at_tau'", at_tau, self._wealth(), scale=earned)
+            return
+        # A difference of sums.
+        scale = self._spent_ + at_tau
+        most = at_tau * float(self._gamma_.sum(n))
+        at_most("'spent' since 'tau'", since, most, scale=scale)
+        # Levels are cut off at 1.
+        least = at_tau * self._gamma_.capped_sum(n, 1.0 / max(at_tau, 1e-300))
+        at_least("'spent' since 'tau'", since, least, scale=scale)
 
 
 class LORDPrime(LORDFamily):
@@ -277,8 +305,17 @@ class LORDPrime(LORDFamily):
         return {"tau": self._tau_, "spent_at_tau": self._spent_at_tau_}
 
     def _restore(self, state):
-        self._tau_ = int(state["tau"])
-        self._spent_at_tau_ = float(state["spent_at_tau"])
+        self._tau_ = self._read_tau(state)
+        self._spent_at_tau_ = state.number("spent_at_tau", 0.0)
+
+    def _check_spent(self):
+        tau, before = self._tau_, self._spent_at_tau_
+        at_most("'spent_at_tau'", before, min(self._spent_, self._alpha_ * tau))
+        at_most("'spent_at_tau'", before, self._alpha_ * self._n_rejections_)
+        if not self._weighted_:
+            n = max(self._n_spending() - tau, 0)
+            expected = before + self._alpha_ * float(self._gamma_.sum(n))
+            agree("'spent'", self._spent_, expected)
 
 
 class LORDPlusPlus(LORDFamily):
@@ -469,11 +506,64 @@ class LORDPlusPlus(LORDFamily):
         }
 
     def _restore(self, state):
-        self._first_ = int(state["first"])
-        self._remembered_ = float(state.get("remembered", 0.0))
-        self._later_ = type(self._later_)(
-            state["recent"], state["groups"], state.get("counts")
-        )
+        R, n = self._n_rejections_, self._n_tests_
+        self._first_ = state.count("first", min(R, 1), n if R else 0)
+        self._remembered_ = 0.0
+        if "remembered" in state:
+            self._remembered_ = state.number("remembered", 0.0, float(R))
+        self._later_ = read_history(
+            state, type(self._later_), self._first_, n, max(R - 1, 0),
+            forgotten=n >= len(self._decaying_.table(1)), several=self._overlapped_,
+        )  # fmt: skip
+
+    def _check_spent(self):
+        if self._memory_ < 1.0:
+            self._check_decayed()
+            return
+        if self._weighted_:
+            return
+        n = self._n_spending()
+        age = lambda tau: np.maximum(n - np.asarray(tau, dtype=np.float64), 0.0)
+        expected = self._w0_ * float(self._gamma_.sum(n))
+        if self._n_rejections_:
+            pay, total = self._alpha_ - self._w0_, self._later_.total(age, self._gamma_)
+            expected += pay * float(self._gamma_.sum(age(self._first_)))
+            total += self._n_forgotten() * float(self._gamma_.sum(n))
+            expected += self._alpha_ * total
+        at_most("'spent'", self._spent_, expected)
+        if not self._overlapped_:
+            # Otherwise levels may have been cut off at 1; groups are within 1e-6.
+            at_least("'spent'", self._spent_, expected, GROUPED)
+
+    def _n_forgotten(self):
+        return max(self._n_rejections_ - 1, 0) - self._later_.size()
+
+    def _check_decayed(self):
+        """Do the same with memory < 1, where all sums decay."""
+        d, n, first = self._memory_, self._n_tests_, self._first_
+        times = np.r_[float(first), self._later_.recent] if first else np.empty(0)
+        remembered = float(np.sum(d ** (n - times)))
+        # What is forgotten is below rounding, but for horizons.
+        slack = GROUPED + self._n_forgotten() * _FORGOTTEN / max(remembered, 1e-300)
+        table = len(self._decaying_.table(1))
+        whole = n <= self._last_ and d ** min(table, n) <= _FORGOTTEN**0.99
+        if n <= table or whole:
+            agree("'remembered'", self._remembered_, remembered, slack)
+        if self._weighted_ or n > min(self._last_, _LONGEST):
+            return
+        spent = np.maximum(n - times, 0.0)
+        sums = d**spent * self._gamma_.sum(spent)
+        levels = self._gamma_.table(max(n, 1))
+        begin = first or n
+        decayed = levels[:begin] * d ** np.arange(n - 1.0, n - 1.0 - begin, -1.0)
+        expected = float(decayed.sum())
+        if first:
+            expected += float(d ** (n - first) * levels[first:n].sum())
+        expected *= self._w0_
+        if first:
+            expected += (self._alpha_ - self._w0_) * float(sums[0])
+            expected += self._alpha_ * float(sums[1:].sum())
+        agree("'spent'", self._spent_, expected, GROUPED)
 
 
 class AlphaSpending(OnlineProcedure):
@@ -540,6 +630,14 @@ class AlphaSpending(OnlineProcedure):
     def _record(self, rejected, level, number, p_value):
         return None
 
+    def _check_spent(self):
+        if not self._weighted_:
+            left = float(zeta(2.0, self._n_tests_ + 1.0)) / float(zeta(2.0, 1.0))
+            agree("'spent'", self._spent_, self._alpha_ * (1.0 - left))
+            for number, (level, _, _) in self._pending_.items():
+                known = 6.0 * self._alpha_ / (np.pi * number) ** 2
+                agree(f"the level of test {number}", level, known)
+
 
 class Uncorrected(OnlineProcedure):
     """Every test at level alpha: what is done without a correction.
@@ -593,3 +691,10 @@ class Uncorrected(OnlineProcedure):
 
     def _record(self, rejected, level, number, p_value):
         return None
+
+    def _check_spent(self):
+        at_most("'spent'", self._spent_, float(self._n_tests_))
+        if not self._weighted_:
+            agree("'spent'", self._spent_, self._alpha_ * self._n_tests_)
+            for number, (level, _, _) in self._pending_.items():
+                agree(f"the level of test {number}", level, self._alpha_)

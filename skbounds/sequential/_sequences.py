@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import cache
 
 import numpy as np
 from scipy.special import zeta
@@ -16,6 +17,8 @@ _FIRST_SIZE, _LARGEST_TABLE = 1024, 2**22
 # Of the sequence "power", j^-1.6.
 _POWER = 1.6
 _BLOCK = 2**20
+# Terms that sums without a table add one by one.
+_SUMMED = 4096
 
 
 def log_gamma(j):
@@ -28,6 +31,18 @@ def _integral(j):
     """Return an integral of log(j) / (j exp(sqrt(log(j)))), by u = sqrt(log(j))."""
     u = np.sqrt(np.log(float(j)))
     return -2.0 * np.exp(-u) * (u**3 + 3.0 * u**2 + 6.0 * u + 6.0)
+
+
+def _slope(j):
+    """Return the derivative of `log_gamma`."""
+    root = np.sqrt(np.log(j))
+    return log_gamma(j) / j * (1.0 / root**2 - 1.0 - 0.5 / root)
+
+
+@cache
+def _first_sums():
+    """Return the sums of the first terms of `log_gamma`, from that of none on."""
+    return np.r_[0.0, np.cumsum(log_gamma(np.arange(1.0, _SUMMED + 1.0)))]
 
 
 class Gamma:
@@ -90,6 +105,50 @@ class Gamma:
             total += _integral(horizon) - _integral(last)
             total += 0.5 * (log_gamma(horizon) - log_gamma(last))
         return total
+
+    def sum(self, x):
+        """Return gamma_1 + ... + gamma_x, also between integers, without a table.
+
+        Parameters
+        ----------
+        x : array-like
+            Not negative; of arrays integers.
+        """
+        x = np.asarray(x, dtype=np.float64)
+        if self.horizon is not None:
+            x = np.minimum(x, self.horizon)
+        if self.scale is None:
+            sums = np.r_[0.0, np.cumsum(self._table)]
+            return sums[np.minimum(x, len(self._table)).astype(np.int64)]
+        if self.power:
+            return self.scale * (zeta(self.power, 1.0) - zeta(self.power, x + 1.0))
+        last = np.minimum(np.floor(x), _SUMMED)
+        found = _first_sums()[last.astype(np.int64)]
+        # By Euler and Maclaurin; at ages below 64 integers only.
+        later = x > last
+        if later.any():
+            a, b = last[later], x[later]
+            rest = np.array([_integral(v) for v in b.ravel()]).reshape(b.shape)
+            rest -= np.array([_integral(v) for v in a.ravel()]).reshape(a.shape)
+            rest += 0.5 * (log_gamma(b) - log_gamma(a)) + (_slope(b) - _slope(a)) / 12.0
+            found = np.array(found)
+            found[later] += rest
+        return self.scale * found
+
+    def capped_sum(self, n, most):
+        """Return at most the sum of min(gamma_j, most) for j up to n.
+
+        It is that sum where no more than some thousand terms are capped.
+        """
+        first = int(min(n, _SUMMED))
+        table = self.table(first)[:first]
+        found = float(np.minimum(table, most).sum())
+        if first == n or (first and self[first] > most):
+            return found
+        rest = float(self.sum(n) - self.sum(first))
+        if self.scale is None:
+            rest = float(np.minimum(self._table[first : int(n)], most).sum())
+        return found + rest
 
     def _plain(self, j):
         """Return the formula without its factor."""

@@ -179,8 +179,8 @@ def _check_max_pulls(max_pulls, n_arms, evidence):
 
 def _check_bounds(bounds):
     try:
-        low, high = (float(value) for value in bounds)
-    except (TypeError, ValueError):
+        low, high = (float(v) if is_number(v) else np.nan for v in bounds)
+    except (TypeError, ValueError, OverflowError):
         low, high = np.nan, np.nan
     if not np.isfinite([low, high, high - low]).all() or low >= high:
         raise ValueError(

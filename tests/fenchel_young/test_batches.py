@@ -450,6 +450,30 @@ def test_memory_of_a_file_is_that_of_some_batches(kind, nap, tmp_path):
     assert peak < 0.5 * whole
 
 
+def test_whole_numbers_that_become_others(tmp_path):
+    """Behind the first block that pyarrow reads; labels stay what they are."""
+    pytest.importorskip("pyarrow")
+    from skbounds._record_batches import read_batches
+
+    n = 200_000
+    rows = [f"{k % 7},{k % 3},{k % 2}" for k in range(n)] + ["1.5,0.25,1"] * 10
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join(rows))
+    found = list(read_batches(tmp_path / "t.csv", "y"))
+    X = np.concatenate([batch.X for batch in found])
+    assert X.shape == (n + 10, 2) and X.dtype == np.float64
+    assert X[n - 1].tolist() == [(n - 1) % 7, (n - 1) % 3]
+    assert X[-1].tolist() == [1.5, 0.25]
+    assert {batch.y.dtype.kind for batch in found} == {"i"}
+    rates = read_batches(tmp_path / "t.csv", "y", has_labels=False)
+    assert {batch.y.dtype.kind for batch in rates} == {"f"}
+    # Texts are texts.
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join([*rows, "x,1,1"]))
+    with pytest.raises(
+        ValueError, match=r"t\.csv': In CSV column 'a': .*CSV conversion"
+    ):
+        list(read_batches(tmp_path / "t.csv", "y"))
+
+
 def test_verbose(capsys):
     FenchelYoungOnlineClassifier(verbose=1).play_batches(stream(50))
     assert "300 rows" in capsys.readouterr().out

@@ -552,21 +552,35 @@ def test_states_of_the_first_version():
     assert 0.0 < before < 1.0
     test.tell([2, 1], [3.0, 0.5])
     assert test.p_values_[2] <= before
+    procedure = LORD(0.1).fit([1e-5, 0.9])
+    history = [
+        {
+            "n_arms": 3, "level": level, "p_value": p, "log_p_value": np.log(p),
+            "recommendation": 2, "n_pulls": 300, "is_certified": False,
+            "rejected": rejected,
+        }
+        for p, level, rejected in zip(
+            [1e-5, 0.9], procedure.levels_.tolist(), [True, False], strict=True
+        )
+    ]  # fmt: skip
+    state = procedure.to_dict()
+    for name in ("weighted", "overlapped", "pending"):
+        del state[name]
     study = MABFDR.from_dict(
         {
             "params": {
                 "alpha": 0.1, "epsilon": 0.0, "sigma": 1.0, "max_pulls": 300,
                 "sampler": "lucb", "random_state": 0,
             },
-            "given": False, "procedure": LORD(0.1).fit([0.0, 0.9]).to_dict(),
-            "seed": 5, "open": STATE_0_1, "history": [],
+            "given": False, "procedure": state, "seed": 5, "open": STATE_0_1,
+            "history": history,
         }
     )  # fmt: skip
     assert study.evidence == "lil"
     assert study.open_.ask().tolist() == [2, 1]
-    level = LORD(0.1).fit([0.0, 0.9]).next_level_
+    level = procedure.next_level_
     study.finish(study.open_)
-    assert study.history_[0]["level"] == level
+    assert study.history_[2]["level"] == level
 
 
 # The thesis' evidence
