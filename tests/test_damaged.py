@@ -888,6 +888,7 @@ REWRITTEN = {
         procedure=json.loads(json.dumps(lived(LORD(0.05), random.Random(1)).to_dict()))
     ),
     "another alpha": lambda s: s["procedure"]["params"].update(alpha=0.06),
+    "weights that were none": lambda s: s["procedure"].update(weighted=True, spent=0.0),
     "more wealth": lambda s: s["procedure"].update(spent=0.0),
     "an experiment that nobody began": lambda s: s["open"].append(s["open"][0]),
     "a level for the open one": lambda s: s["open"][0].__setitem__(1, 0.5),
