@@ -771,6 +771,21 @@ def test_bounds_that_are_none(bounds, rewards):
     assert test.p_value_ == 1.0
 
 
+@pytest.mark.parametrize("options", [{}, {"evidence": "lil", "max_pulls": 100}])
+def test_improvements_beyond_rewards(options):
+    """Larger ones made e-values of nan."""
+    for value in (1e308, 1.1e150, 10**400, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="epsilon must be a number from 0 to 1e"):
+            BestArmTest(2, sigma=1.0, epsilon=value, **options).ask()
+    for sigma in (1e-145, 1.0, 1e145):
+        test = BestArmTest(2, sigma=sigma, epsilon=1e150, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            test.observe([0, 1, 1, 0], [0.5, 1.0, -1.0, 2.0])
+            assert test.p_value_ == 1.0
+            assert options or (test.evalues_[1:] < 1e-3).all()
+
+
 @pytest.mark.parametrize("name", ["horizon", "lag"])
 def test_parameters_beyond_doubles(name):
     for value in (10**400, 2**53 + 1):
@@ -888,6 +903,7 @@ REWRITTEN = {
         procedure=json.loads(json.dumps(lived(LORD(0.05), random.Random(1)).to_dict()))
     ),
     "another alpha": lambda s: s["procedure"]["params"].update(alpha=0.06),
+    "weights that were none": lambda s: s["procedure"].update(weighted=True, spent=0.0),
     "more wealth": lambda s: s["procedure"].update(spent=0.0),
     "an experiment that nobody began": lambda s: s["open"].append(s["open"][0]),
     "a level for the open one": lambda s: s["open"][0].__setitem__(1, 0.5),

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbounds._core import sequential as _core
-from skbounds.sequential._functions import as_floats, check_sigma, is_number
+from skbounds.sequential._functions import (
+    LARGEST_REWARD,
+    as_floats,
+    check_sigma,
+    is_number,
+)
 
 REWARDS = {
     "normal": _core.NORMAL,
@@ -22,8 +27,6 @@ _UNITS = {"normal": 1.0, "binary": 1.0, "bounded": 0.75}
 # Of the planned number of rewards: log(K / level) and this, at equal counts.
 _OVERSHOOT = 2.6
 _LARGEST_BET = 1e100
-# Squares of larger ones may overflow.
-LARGEST_REWARD = 1e150
 
 
 def check_rewards_kind(rewards):
@@ -205,8 +208,11 @@ def log_evalue(
 
 def check_shift(epsilon, rewards, width=1.0):
     """Return epsilon, which may be negative, and for rewards in [0, 1] is within 1."""
-    if not is_number(epsilon) or not np.isfinite(epsilon):
-        raise ValueError(f"epsilon must be a finite number; got {epsilon!r}.")
+    if not is_number(epsilon) or not abs(epsilon) <= LARGEST_REWARD:
+        raise ValueError(
+            f"epsilon must be a number of at most {LARGEST_REWARD:g} in size; got "
+            f"{epsilon!r}."
+        )
     if rewards != "normal" and abs(epsilon) >= width:
         raise ValueError(
             f"epsilon must be less than {width:g}, the range of the rewards, in size; "

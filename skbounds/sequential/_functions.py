@@ -13,6 +13,8 @@ from skbounds._core import sequential as _core
 from skbounds.sequential import _radius
 
 _LARGEST_COUNT = 1e15
+# Squares of rewards, and of their differences, are doubles.
+LARGEST_REWARD = 1e150
 # Squares of it, and of what it is compared with, are doubles.
 _LEAST_SIGMA, _LARGEST_SIGMA = 1e-145, 1e145
 
@@ -187,8 +189,10 @@ def _check_arms(means, counts=None):
 
 
 def check_epsilon(epsilon):
-    if not is_number(epsilon) or not 0.0 <= epsilon < np.inf:
-        raise ValueError(f"epsilon must be a number, 0 or more; got {epsilon!r}.")
+    if not is_number(epsilon) or not 0.0 <= epsilon <= LARGEST_REWARD:
+        raise ValueError(
+            f"epsilon must be a number from 0 to {LARGEST_REWARD:g}; got {epsilon!r}."
+        )
     return float(epsilon)
 
 

@@ -453,8 +453,8 @@ class MABFDR(Started):
         Raises
         ------
         ValueError
-            For what is no state, or cannot be one: without weights its history must
-            lead to its procedure, as far as overlap lets it be known.
+            For what is no state, or cannot be one: its history must lead to its
+            procedure, as far as overlap lets that be known.
         """
         given = State(state)
         name = given.part("procedure")["procedure"]
@@ -532,8 +532,8 @@ class MABFDR(Started):
             refuse("the numbers in 'history'", [number for number, *_ in found],
                    "different, and not those of 'open'")  # fmt: skip
         self._history_ = [dict(entry) for entry in entries]
-        if procedure._weighted_ or not found:
-            return
+        if procedure._weighted_:
+            refuse("'weighted'", True, "False in a study")
         if self._given_["overlap"]:
             self._check_sums(found)
         else:
