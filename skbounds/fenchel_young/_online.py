@@ -305,7 +305,7 @@ class FenchelYoungOnline(
             )
         X = canonical_rows(X)
         targets = self._encode(y, classes, first, complete)
-        weight = check_row_weights(sample_weight, X.shape[0])
+        weight = check_row_weights(sample_weight, X.shape[0], X.dtype)
         if first:
             self._start(X, weight)
             if fresh:
