@@ -426,7 +426,7 @@ class FenchelYoungOnline(
         return plays
 
     def _play_only(self, X):
-        """Return plays of rows that leave no trace, but in the numbers of such plays."""
+        """Return plays of rows that leave no trace; such plays are counted."""
         loss, decoding = self._make_loss(), self._params_["decoding"]
         u = np.empty((X.shape[0], loss.n_outputs))
         for block, scores in self._scores(X):

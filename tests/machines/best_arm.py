@@ -477,8 +477,8 @@ class BestArmMachine(RuleBasedStateMachine):
 
     def sigmas(self):
         sigma = self.params["sigma"]
-        return [1.0] * self.n_arms if sigma is None else ref.arm_sigmas(
-            sigma, self.n_arms
+        return (
+            [1.0] * self.n_arms if sigma is None else ref.arm_sigmas(sigma, self.n_arms)
         )
 
     def rewards_of(self, arm, n=None):
@@ -502,10 +502,10 @@ class BestArmMachine(RuleBasedStateMachine):
 
     def parts_of_ratio(self, arm):
         """Rewards with the mean and the variance of the delta method."""
-        y = np.array([x for i, x in zip(self.arms, self.rewards) if i == arm])
-        z = np.array([x for i, x in zip(self.arms, self.others) if i == arm])
-        if not len(y):
+        own = np.array(self.arms, dtype=int) == arm
+        if not own.any():
             return []
+        y, z = np.array(self.rewards)[own], np.array(self.others)[own]
         r = y.sum() / z.sum()
         return (r + (y - r * z) / z.mean()).tolist()
 
@@ -514,9 +514,7 @@ class BestArmMachine(RuleBasedStateMachine):
         epsilon = self.epsilon() if epsilon is None else epsilon
         bets, most = self.params["bets"], self.params["max_pulls"]
         if self.estimated:
-            parts = (
-                self.parts_of_ratio if self.params["ratio"] else self.rewards_of
-            )
+            parts = self.parts_of_ratio if self.params["ratio"] else self.rewards_of
             rewards = [parts(i) for i in range(self.n_arms)]
             return [
                 ref.asymptotic_log_evalue(x, rewards[0], epsilon, 100, bets, most)
@@ -557,7 +555,10 @@ class BestArmMachine(RuleBasedStateMachine):
         lower, upper = self.test.lift_intervals(level)
         unit = self.width()
         for i in range(1, self.n_arms):
-            for end, one, other, sign in ((lower[i], i, 0, 1.0), (upper[i], 0, i, -1.0)):
+            for end, one, other, sign in (
+                (lower[i], i, 0, 1.0),
+                (upper[i], 0, i, -1.0),
+            ):
                 d = sign * end / unit
                 if not np.isfinite(d):
                     assert states[i][0] == 0 or states[0][0] == 0
@@ -640,7 +641,8 @@ class BestArmMachine(RuleBasedStateMachine):
         assert self.test.n_outstanding_ == waiting
         if self.extra is None:
             for i in range(self.n_arms):
-                told = [x for j, x in zip(self.arms, self.rewards) if i == j]
+                own = np.array(self.arms, dtype=int) == i
+                told = np.array(self.rewards)[own].tolist()
                 if not told:
                     assert np.isnan(self.test.means_[i])
                     continue

@@ -329,7 +329,9 @@ class ProcedureMachine(RuleBasedStateMachine):
         self.refuse(lambda: self.procedure.begin(weight), "weight")
 
     @rule(
-        number=st.sampled_from([0, -1, 10**6, None, "1", True, 1.0, RunningTest(1, 7.0)])
+        number=st.sampled_from(
+            [0, -1, 10**6, None, "1", True, 1.0, RunningTest(1, 7.0)]
+        )
     )
     def refuse_number(self, number):
         message = "has not begun, or has ended|it is of another procedure"
