@@ -102,8 +102,7 @@ def check_experts(experts):
 def check_row_weights(sample_weight, n, dtype=np.float64):
     """Return the weights of n rows as doubles, or None where all are 1.
 
-    Streams of single precision take smaller ones: sums of their squares are kept in
-    it.
+    Streams of single precision keep sums of their squares, and steps over them, in it.
     """
     if sample_weight is None:
         return None
@@ -112,11 +111,11 @@ def check_row_weights(sample_weight, n, dtype=np.float64):
         raise ValueError(f"sample_weight must have shape ({n},); got {weight.shape}.")
     single = dtype == np.float32
     largest = _LARGEST_SINGLE if single else _LARGEST_WEIGHT
-    good = (weight >= 1.0 / _LARGEST_WEIGHT) & (weight <= largest)
+    good = (weight >= 1.0 / largest) & (weight <= largest)
     good |= weight == 0.0
     if not good.all():
         raise ValueError(
-            f"sample_weight must be 0, or from {1.0 / _LARGEST_WEIGHT:g} to "
+            f"sample_weight must be 0, or from {1.0 / largest:g} to "
             f"{largest:g}{' in single precision' if single else ''}; got weights like "
             f"{weight[~good][0]:g}."
         )

@@ -307,9 +307,9 @@ def test_bad_weights_are_refused_and_change_nothing(weight, message):
 
 
 @pytest.mark.parametrize("scaling", ["auto", "standard", "none"])
-@pytest.mark.parametrize("weight", [1e16, 1e25, 1e100])
-def test_single_precision_takes_no_huge_weights(scaling, weight):
-    """Sums of their squares would be infinite, and with them all coefficients."""
+@pytest.mark.parametrize("weight", [1e16, 1e25, 1e100, 1e-16, 1e-100])
+def test_single_precision_takes_no_extreme_weights(scaling, weight):
+    """Sums of their squares, or steps over them, would be infinite: no coefficients."""
     X, y, _ = make_stream()
     clf = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
     clf.partial_fit(X.astype(np.float32), y)
@@ -322,9 +322,12 @@ def test_single_precision_takes_no_huge_weights(scaling, weight):
         with pytest.raises(ValueError, match=r"to 1e\+15 in single precision"):
             call()
     assert_array_equal(clf.predict_proba(X), before)
-    clf.partial_fit(X, y, sample_weight=np.where(np.arange(len(y)) % 3, 1.0, 1e15))
-    assert np.isfinite(clf.coef_).all()
-    assert np.isfinite(clf.cumulative_surrogate_loss_)
+    for first in (1e-15, 1e15):
+        single = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
+        given = np.where(np.arange(len(y)) % 3, 1.0, first)
+        single.partial_fit(X.astype(np.float32), y, sample_weight=given)
+        assert np.isfinite(single.coef_).all()
+        assert np.isfinite(single.cumulative_surrogate_loss_)
 
 
 # ------------------------------------------------ rows of weight 0 are played

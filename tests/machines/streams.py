@@ -42,6 +42,8 @@ except ImportError:
 LONGEST = 8.0
 # Of which nothing depends but time.
 CACHES = ("_light", "_codes")
+# Arrays of the state with a row for each feature.
+BY_FEATURE = ("table", "average", "gradient", "gradients")
 ROWS = st.tuples(
     st.integers(0, 2**16),
     st.sampled_from(["normal", "copies", "zeros", "outliers", "counts"]),
@@ -111,7 +113,7 @@ class Streams(RuleBasedStateMachine):
             "ones": [1.0],
             "zeros": [0.0, 1.0],
             "some": [0.0, 0.5, 1.0, 3.0],
-            "huge": [1e-100, 1e-6, 1.0, 1e6, self.largest_weight],
+            "huge": [1.0 / self.largest_weight, 1e-6, 1.0, 1e6, self.largest_weight],
         }[kind]
         return rng.choice(values, size=n)
 
@@ -286,10 +288,17 @@ class Streams(RuleBasedStateMachine):
             return
         one, other = self.one, self.twin
         assert one._state_.keys() == other._state_.keys()
+        assert one.n_features_in_ == other.n_features_in_
         for key, value in one._state_.items():
-            assert_array_equal(value, other._state_[key], err_msg=key, strict=True)
             if key != "robust":
                 assert np.isfinite(value).all(), key
+            if self.kind in ("dicts", "longer rows") and key in BY_FEATURE:
+                # There may be room for others.
+                continue
+            assert_array_equal(value, other._state_[key], err_msg=key, strict=True)
+        if self.kind in ("dicts", "longer rows"):
+            assert_array_equal(one.coef_, other.coef_)
+            assert_array_equal(one.intercept_, other.intercept_)
         for name in ACCOUNTS:
             assert_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
@@ -312,7 +321,8 @@ def learners(draw):
     """A problem, a learner, kind and unit of rows, and parameters."""
     name, learner = draw(st.sampled_from(LEARNERS))
     problem = PROBLEMS[name]
-    kind = draw(st.sampled_from(["dense", "csr", *(["frame"] if pd else [])]))
+    kinds = ["dense", "csr", "dicts", "longer rows", *(["frame"] if pd else [])]
+    kind = draw(st.sampled_from(kinds))
     single = draw(st.integers(0, 4)) == 0
     scaled = learner in ("auto", "mixture")
     units = [1.0, 1.0, 1e-3, 1e5]
@@ -338,6 +348,8 @@ def learners(draw):
     if problem.mixes(learner) and draw(st.integers(0, 2)) == 0:
         params["experts"] = draw(st.sampled_from([(), (2.0,), (0.5, 1.0, 2.0, 30.0)]))
         params["share"] = draw(st.sampled_from([0.0, 0.1]))
+    if kind == "longer rows":
+        params["new_features"] = "grow"
     grows = False
     if name == "logistic":
         grows = draw(st.booleans())
@@ -378,12 +390,30 @@ class StreamMachine(Streams):
             X = sparse.csr_array(X)
         elif self.kind == "frame":
             X = pd.DataFrame(X, columns=list("abcd"))
+        elif self.kind in ("dicts", "longer rows"):
+            X = self.with_new_features(X, rng)
         return X, y
+
+    def with_new_features(self, X, rng):
+        """Rows of a stream whose features become more and more."""
+        last = 5 + 2 * min(len(self.codes), 20)
+        columns = np.array([rng.choice(last, 4, replace=False) for _ in X])
+        if self.kind == "longer rows":
+            rows = np.repeat(np.arange(len(X)), 4)
+            shape = (len(X), columns.max() + 1)
+            given = (X.ravel(), (rows, columns.ravel()))
+            return sparse.csr_array(sparse.coo_array(given, shape=shape))
+        found = [
+            {f"f{j}": float(x) for j, x in zip(*row, strict=True)}
+            for row in zip(columns, X, strict=True)
+        ]
+        found[0]["kind"] = str(rng.choice(["red", "green"]))
+        return found
 
     def x_of(self, X, i):
         if self.kind == "frame":
             return X.iloc[i]
-        if self.kind == "dense":
+        if self.kind in ("dense", "dicts"):
             return X[i]
         part = slice(X.indptr[i], X.indptr[i + 1])
         return X.indices[part], X.data[part]
@@ -417,6 +447,8 @@ class StreamMachine(Streams):
     def refuse_other_widths(self, rows, width):
         if not self.begun:
             return
+        if self.kind in ("dicts", "longer rows"):
+            return
         X, y = self.draw(*rows, 2)
         X = np.zeros((2, width))
         X = sparse.csr_array(X) if self.kind == "csr" else X
@@ -449,6 +481,8 @@ class StreamMachine(Streams):
         if not hasattr(self, "codes") or not self.codes or not self.plain:
             return
         if self.grows or self.dtype == np.float32 or self.tickets:
+            return
+        if self.kind in ("dicts", "longer rows"):
             return
         if {"experts", "average", "fit_intercept"} & set(self.params):
             return
