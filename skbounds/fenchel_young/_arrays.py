@@ -99,19 +99,25 @@ def check_experts(experts):
     return values
 
 
-def check_row_weights(sample_weight, n):
-    """Return the weights of n rows as doubles, or None where all are 1."""
+def check_row_weights(sample_weight, n, dtype=np.float64):
+    """Return the weights of n rows as doubles, or None where all are 1.
+
+    Streams of single precision keep sums of their squares, and steps over them, in it.
+    """
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},); got {weight.shape}.")
-    good = (weight >= 1.0 / _LARGEST_WEIGHT) & (weight <= _LARGEST_WEIGHT)
+    single = dtype == np.float32
+    largest = _LARGEST_SINGLE if single else _LARGEST_WEIGHT
+    good = (weight >= 1.0 / largest) & (weight <= largest)
     good |= weight == 0.0
     if not good.all():
         raise ValueError(
-            f"sample_weight must be 0, or from {1.0 / _LARGEST_WEIGHT:g} to "
-            f"{_LARGEST_WEIGHT:g}; got weights like {weight[~good][0]:g}."
+            f"sample_weight must be 0, or from {1.0 / largest:g} to "
+            f"{largest:g}{' in single precision' if single else ''}; got weights like "
+            f"{weight[~good][0]:g}."
         )
     return None if (weight == 1.0).all() else weight
 

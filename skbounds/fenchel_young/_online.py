@@ -305,7 +305,7 @@ class FenchelYoungOnline(
             )
         X = canonical_rows(X)
         targets = self._encode(y, classes, first, complete)
-        weight = check_row_weights(sample_weight, X.shape[0])
+        weight = check_row_weights(sample_weight, X.shape[0], X.dtype)
         if first:
             self._start(X, weight)
             if fresh:
@@ -411,6 +411,7 @@ class FenchelYoungOnline(
         """Do the same where some rows have weight 0, and are played only."""
         if not keep:
             kept = np.flatnonzero(weight)
+            self._n_idle_ += len(weight) - len(kept)
             if len(kept):
                 self._run(X[kept], targets[kept], log, False, weight[kept])
             return np.zeros((0, targets.shape[1]), np.int64)
@@ -425,27 +426,29 @@ class FenchelYoungOnline(
         return plays
 
     def _play_only(self, X):
-        """Return plays of rows that leave no trace."""
+        """Return plays of rows that leave no trace; such plays are counted."""
         loss, decoding = self._make_loss(), self._params_["decoding"]
         u = np.empty((X.shape[0], loss.n_outputs))
         for block, scores in self._scores(X):
             u[block] = self._points_of(scores, loss)
-        return loss.decode(
-            u, decoding, self._uniforms(len(u), loss.n_uniforms(decoding))
-        )[0]
+        uniforms = self._uniforms(
+            len(u), loss.n_uniforms(decoding), self._n_idle_, idle=True
+        )
+        self._n_idle_ += len(u)
+        return loss.decode(u, decoding, uniforms)[0]
 
-    def _uniforms(self, n, draws, at=None):
+    def _uniforms(self, n, draws, at=None, idle=False):
         """Return the uniform numbers of n plays from play `at`, or the next one, on.
 
-        Play t always gets the same numbers, however the stream is cut.
+        Play t always gets the same numbers, however the stream is cut; `idle` plays, of
+        rows of weight 0, are counted by themselves.
         """
         if draws == 0:
             return np.zeros((n, 0))
         at = self._n_plays() if at is None else at
-        generator = np.random.Generator(
-            np.random.PCG64(self._seed_).advance(at * draws)
-        )
-        return generator.random((n, draws))
+        bits = np.random.PCG64(self._seed_)
+        bits = bits.jumped() if idle else bits
+        return np.random.Generator(bits.advance(at * draws)).random((n, draws))
 
     def _warn_of_long_row(self):
         warn_user(

@@ -87,7 +87,8 @@ class OnlinePredictions:
             spread = np.asarray(self._state_["table"][columns, column], np.float64)
             centre = 0.0
         else:
-            count = self._state_["scalars"][_core.ROWS]
+            # Before the first row that is learnt there is none.
+            count = max(self._state_["scalars"][_core.ROWS], 1.0)
             if self._scaling_ == "auto":
                 count = np.maximum(self._state_["robust"][_core.COUNT, columns], 1.0)
             square = self._state_["square"][columns]

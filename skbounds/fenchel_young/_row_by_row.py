@@ -79,7 +79,7 @@ class RowByRow:
         `error_interval` covers all plays, also those without a label.
         """
         light = self._begun()
-        check_row_weights([sample_weight], 1)
+        check_row_weights([sample_weight], 1, light.dtype)
         if not sample_weight > 0.0:
             raise ValueError(f"sample_weight must be positive; got {sample_weight!r}.")
         light = self._take(light, x)
@@ -128,7 +128,7 @@ class RowByRow:
         target = light.targets[0]
         late = self._code_one(y, target)
         if sample_weight != 1.0:
-            check_row_weights([sample_weight], 1)
+            check_row_weights([sample_weight], 1, light.dtype)
         taken = self._take(light, x)
         if taken is not light:
             light = taken

@@ -116,6 +116,8 @@ class StreamState:
         self._stream_ = uuid4().hex
         self._tickets_ = {}
         self._late_weight_ = 0.0
+        # Plays of rows of weight 0, which leave no other trace.
+        self._n_idle_ = 0
         self._seed_ = int(
             check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
         )

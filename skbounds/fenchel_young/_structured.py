@@ -814,6 +814,7 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
             **self._first_scaling(self.n_features_in_),
         }
         self._log_, self._tickets_, self._late_weight_ = True, {}, 0.0
+        self._n_idle_ = 0
         self._stream_ = uuid4().hex
         self._seed_ = int(
             check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)
@@ -869,9 +870,14 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
     def _n_plays(self):
         return int(self._state_["scalars"][_core.ROWS]) + len(self._tickets_)
 
-    def _generator(self, play):
-        """Return the source of play t: always the same, however the stream is cut."""
-        return np.random.Generator(np.random.PCG64(self._seed_).advance(play * _APART))
+    def _generator(self, play, idle=False):
+        """Return the source of play t: always the same, however the stream is cut.
+
+        `idle` plays, of rows of weight 0, are counted by themselves.
+        """
+        bits = np.random.PCG64(self._seed_)
+        bits = bits.jumped() if idle else bits
+        return np.random.Generator(bits.advance(play * _APART))
 
     def _factors(self):
         """Return what the weights of the experts are multiplied by."""
@@ -1109,7 +1115,9 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
             w = 1.0 if weight is None else float(weight[i])
             if not w:
                 look = self._look(row, None)
-                plays.append(self._decode(look, self._generator(self._n_plays()))[0])
+                source = self._generator(self._n_idle_, idle=True)
+                plays.append(self._decode(look, source)[0])
+                self._n_idle_ += 1
                 continue
             plays.append(self._round(row, vertex, w))
         return plays

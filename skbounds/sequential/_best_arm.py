@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -741,7 +742,9 @@ class BestArmTest(Started):
         n_arms = self._settings_.n_arms
         arms = np.asarray(arms)
         if arms.dtype.kind == "O" and all(is_count(a) for a in arms.ravel()):
-            arms = arms.astype(np.int64)
+            # Larger ones than there are stay objects, which is an error below.
+            with suppress(OverflowError):
+                arms = arms.astype(np.int64)
         if self._numbers_ and arms.dtype.kind in "UOT":
             unknown = [a for a in arms.ravel().tolist() if a not in self._numbers_]
             if unknown:

@@ -312,7 +312,7 @@ class OnlineProcedure(Started):
                 f"{type(self).__name__} needs p_value as well as rejected: its levels "
                 "depend on which p-values are large."
             )
-        if p_value is not None and self._argument == "p_value":
+        if p_value is not None:
             p_value = self._check_value(p_value)
         return bool(rejected), p_value
 
@@ -386,13 +386,20 @@ class OnlineProcedure(Started):
             rejected = self._decide(p_value, entry[0])
         else:
             rejected, p_value = self._check_decision(rejected, p_value)
-        entry[1:] = rejected, p_value
+        entry[1:] = rejected, self._kept(p_value)
         self._next_ = None
         self._release(number)
         return rejected
 
     def _check_overlap(self):
         return None
+
+    def _kept(self, value):
+        """Return what is to be kept of a value until the decision is known.
+
+        E-values may be infinite, which JSON does not know.
+        """
+        return value if self._needs_p_value else None
 
     def _release(self, number=None):
         """Let levels know of decisions, but not of the last `lag` tests.
@@ -418,7 +425,7 @@ class OnlineProcedure(Started):
             self._check_overlap()
             self._overlapped_ = True
             self._charge(level)
-            self._pending_[self._n_tests_] = [level, rejected, p_value]
+            self._pending_[self._n_tests_] = [level, rejected, self._kept(p_value)]
             self._release(self._n_tests_)
         else:
             self._charge(level)

@@ -922,3 +922,21 @@ def test_the_step_does_not_depend_on_the_decoding():
         for decoding in ("randomized", "argmax", "sample")
     }
     assert steps == {0.62}
+
+
+@pytest.mark.parametrize("decoding", ["randomized", "sample"])
+def test_plays_of_weight_zero_do_not_depend_on_cuts(decoding):
+    X, y = make_rows("subsets", 40)
+    one, two = (
+        FenchelYoungOnlineStructured(
+            STRUCTURES["subsets"], decoding=decoding, random_state=0
+        ).partial_fit(X[:2], y[:2])
+        for _ in range(2)
+    )
+    plays = one.play(X, y, sample_weight=np.zeros(40))
+    for i in range(40):
+        assert_array_equal(two.learn_one(X[i], y[i], sample_weight=0.0), plays[i])
+    # The same row is not always played the same way.
+    same = one.play(np.repeat(X[:1], 40, axis=0), np.repeat(y[:1], 40, axis=0),
+                    sample_weight=np.zeros(40))  # fmt: skip
+    assert len({tuple(play) for play in same}) > 1

@@ -304,3 +304,70 @@ def test_bad_weights_are_refused_and_change_nothing(weight, message):
         with pytest.raises(ValueError, match=message):
             clf.learn_one(X[0], y[0], sample_weight=weight)
     assert_array_equal(clf.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("scaling", ["auto", "standard", "none"])
+@pytest.mark.parametrize("weight", [1e16, 1e25, 1e100, 1e-16, 1e-100])
+def test_single_precision_takes_no_extreme_weights(scaling, weight):
+    """Sums of their squares, or steps over them, would be infinite: no coefficients."""
+    X, y, _ = make_stream()
+    clf = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
+    clf.partial_fit(X.astype(np.float32), y)
+    before = clf.predict_proba(X)
+    for call in (
+        lambda: clf.partial_fit(X, y, sample_weight=np.full(len(y), weight)),
+        lambda: clf.learn_one(X[0], y[0], sample_weight=weight),
+        lambda: clf.play_one(X[0], sample_weight=weight),
+    ):
+        with pytest.raises(ValueError, match=r"to 1e\+15 in single precision"):
+            call()
+    assert_array_equal(clf.predict_proba(X), before)
+    for first in (1e-15, 1e15):
+        single = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
+        given = np.where(np.arange(len(y)) % 3, 1.0, first)
+        single.partial_fit(X.astype(np.float32), y, sample_weight=given)
+        assert np.isfinite(single.coef_).all()
+        assert np.isfinite(single.cumulative_surrogate_loss_)
+
+
+# ------------------------------------------------ rows of weight 0 are played
+
+
+@pytest.mark.parametrize("scaling", ["auto", "standard", "none"])
+def test_first_rows_of_weight_zero_are_played(scaling):
+    """Before anything is learnt: by the uniform law, without a word."""
+    X, y, _ = make_stream()
+    clf = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
+    plays = clf.play(X[:5], y[:5], classes=range(4), sample_weight=np.zeros(5))
+    assert set(plays) <= set(range(4))
+    assert clf.n_samples_seen_ == 0
+    assert_allclose(clf.predict_proba(X[:3]), 0.25)
+    other = FenchelYoungOnlineClassifier(feature_scaling=scaling, random_state=0)
+    other.partial_fit(X, y, classes=range(4))
+    clf.partial_fit(X, y)
+    assert_array_equal(clf.predict_proba(X), other.predict_proba(X))
+
+
+def test_plays_of_weight_zero_do_not_depend_on_cuts():
+    """At once, in pieces, row by row, or with rows that are learnt in between."""
+    X, y, _ = make_stream()
+    learnt = np.arange(len(y)) % 4 == 0
+    for weight in (np.zeros(len(y)), np.where(learnt, 1.0, 0.0)):
+        found = []
+        for size in (len(y), 7, 1):
+            clf = FenchelYoungOnlineClassifier(decoding="sample", random_state=0)
+            clf.partial_fit(X[:4], y[:4], classes=range(4))
+            plays = []
+            for i in range(0, len(y), size):
+                part = slice(i, i + size)
+                if size == 1:
+                    play = clf.learn_one(X[i], y[i], sample_weight=float(weight[i]))
+                    plays.append([play])
+                    continue
+                given = {"sample_weight": weight[part]}
+                plays.append(clf.play(X[part], y[part], **given))
+            found.append(np.concatenate(plays))
+        assert_array_equal(found[1], found[0])
+        assert_array_equal(found[2], found[0])
+    # Each has draws of its own.
+    assert len(set(found[0][weight == 0.0])) > 1

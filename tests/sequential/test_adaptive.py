@@ -501,6 +501,32 @@ def test_e_values_that_are_none(e):
     assert ELOND(0.1).test(np.inf)
 
 
+@pytest.mark.parametrize("e", [-1.0, np.nan, "3"])
+def test_e_values_beside_decisions_of_others(e):
+    """They are checked although the decision is all that counts."""
+    procedure = ELOND(0.1, lag=1)
+    running = procedure.begin()
+    before = json.dumps(procedure.to_dict())
+    with pytest.raises(ValueError, match="e_value must be"):
+        procedure.update(True, e)
+    with pytest.raises(ValueError, match="e_value must be"):
+        procedure.finish(running, e, rejected=True)
+    assert json.dumps(procedure.to_dict()) == before
+
+
+def test_infinite_e_values_are_written_down():
+    """JSON has no infinity; what is pending knows its decision."""
+    procedure = ELOND(0.1, lag=2)
+    assert procedure.test(np.inf)
+    text = json.dumps(procedure.to_dict(), allow_nan=False)
+    again = ELOND.from_dict(json.loads(text))
+    for each in (procedure, again):
+        each.test(1.0)
+        each.test(1.0)
+        assert each.n_rejections_ == 1
+    assert again.next_level_ == procedure.next_level_
+
+
 def test_decisions_need_their_p_values():
     for rule in (SAFFRON, ADDIS):
         with pytest.raises(ValueError, match="needs p_value as well"):

@@ -1199,6 +1199,9 @@ def test_other_kinds_of_arms():
     test.observe(np.array([0, 1], dtype=object), [0, 1])
     assert test.counts_.tolist() == [2, 3]
     BestArmTest(2, sigma=1.0).observe(np.array([0, 1], dtype=object), [0.0, 1.0])
+    for far in (2**70, -(2**70), 2**63):
+        with pytest.raises(ValueError, match="arms must be integers in"):
+            BestArmTest(2, sigma=1.0).observe([far], [0.0])
     for bad in (["x", "y"], [1j, 2], [None, 1.0], ["1", "2"]):
         with pytest.raises(ValueError, match="rewards must be real numbers"):
             BestArmTest(2, sigma=1.0).observe([0, 1], bad)
