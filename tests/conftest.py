@@ -10,9 +10,20 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from sklearn.base import BaseEstimator
 
+# Random examples, to look for failures: see fuzz.py. An option of the command line is
+# read after this file, so that --hypothesis-profile=deep wins.
+DEEP = int(os.environ.get("SKBOUNDS_EXAMPLES", "2000"))
+settings.register_profile(
+    "deep",
+    settings.get_profile("default"),
+    deadline=None,
+    max_examples=DEEP,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
 settings.register_profile("skbounds", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("skbounds")
 
