@@ -20,7 +20,7 @@ def check_magnitude(values, name, *, limit=LARGEST) -> None:
         For the message.
     limit : float
     """
-    values = values.data if issparse(values) else values
+    values = values.data if issparse(values) else np.asarray(values)
     # Two passes instead of a copy of absolute values.
     top = float(values.max(initial=0.0))
     largest = max(top, -float(values.min(initial=0.0)))
@@ -30,4 +30,20 @@ def check_magnitude(values, name, *, limit=LARGEST) -> None:
             f"{name} contains {what}; entries must be below {limit:g} in absolute "
             "value. Divide by a constant, or leave out values that stand for missing "
             "ones."
+        )
+
+
+def check_spread_of_targets(y, smallest=SMALLEST) -> None:
+    """Refuse targets that vary, but whose squared deviations vanish.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or (n, n_outputs)
+    smallest : float
+    """
+    spread = float(np.ptp(y, axis=0).max(initial=0.0)) if len(y) else 0.0
+    if 0.0 < spread < smallest:
+        raise ValueError(
+            f"y varies by {spread:.3g} only; squares of such numbers vanish. "
+            "Multiply by a constant."
         )

@@ -8,11 +8,10 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import (
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from skbounds._base import KnowsItsError, SkboundsEstimator, warn_user
@@ -22,6 +21,7 @@ from skbounds._distances import check_spread
 from skbounds._labels import refuse_missing
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
+from skbounds._validation import check_array, validate_data
 from skbounds.kernel_boost import _solvers
 from skbounds.kernel_boost._anova import MOST_FEATURES, WIDTHS, with_anova
 from skbounds.kernel_boost._factor import KernelFactor
@@ -139,6 +139,7 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         X = validate_data(
             self, X, accept_sparse=self._accepts_sparse(), dtype=np.float64, reset=False
         )
+        X = _in_order(X)
         if self._kernel_name() not in WITH_WIDTH:
             # Far from all rows the others vanish.
             check_magnitude(X, "X")
@@ -146,6 +147,7 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
 
     def _check_training(self, X):
         """Return rows to fit, checked."""
+        X = _in_order(X)
         if self.kernel in ("rbf", "laplacian", "anova"):
             check_spread(X)
         else:
@@ -673,3 +675,12 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         scaled = scaled or self.relevance == "ard"
         tags.input_tags.sparse = self.kernel not in DENSE and not scaled
         return tags
+
+
+def _in_order(X):
+    """Return sparse rows whose entries are in order, which kernels ask for, or X."""
+    if issparse(X) and not X.has_canonical_format:
+        # Kernels would order those of the user.
+        X = X.copy()
+        X.sum_duplicates()
+    return X

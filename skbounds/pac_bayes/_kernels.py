@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from skbounds._blocks import row_blocks
+from skbounds._magnitude import check_magnitude
 
 KERNELS = ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS))
 # Rows computed at a time when the matrix does not fit: enough for matrix products.
@@ -52,6 +53,7 @@ class Kernel:
     def matrix(self, X):
         """Return the kernel matrix between rows and the fixed rows."""
         if self.name == "precomputed":
+            check_magnitude(X, "X")
             return X[:, self.rows]
         return self.between(self.scale(X), self.rows)
 
@@ -107,6 +109,7 @@ def _typical_gamma(X) -> float:
 
 def check_kernel_matrix(K) -> None:
     """Refuse a training kernel matrix that is not symmetric positive semi-definite."""
+    check_magnitude(K, "X")
     scale = max(float(np.abs(K).max()), np.finfo(np.float64).tiny)
     if np.abs(K - K.T).max() > 1e-6 * scale:
         raise ValueError("With kernel='precomputed', X must be symmetric.")

@@ -98,13 +98,17 @@ class Layout:
 
     def ranges(self, parts) -> list[list[tuple[int, int]]]:
         """Return, for each class, where its rows of some parts are."""
+        # Parts after the last that has rows are not in the table.
+        known = [part for part in sorted(parts) if part < self.ends.shape[1]]
         return [
-            [(int(begin[p]), int(end[p])) for p in sorted(parts) if begin[p] < end[p]]
+            [(int(begin[p]), int(end[p])) for p in known if begin[p] < end[p]]
             for begin, end in zip(self.begins, self.ends, strict=True)
         ]
 
     def classes_in(self, part: int) -> np.ndarray:
         """Return the places of the classes of a part's rows, class by class."""
+        if part >= self.ends.shape[1]:
+            return np.arange(0)
         sizes = self.ends[:, part] - self.begins[:, part]
         return np.repeat(np.arange(len(sizes)), sizes)
 

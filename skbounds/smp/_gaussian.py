@@ -39,7 +39,7 @@ def ridge_law(fitted, h, q, s, squared_norm, lambda_, sigma):
     """
     inflation = (1.0 + h)[:, None]
     shrinkage = (1.0 + lambda_ * q)[:, None]
-    mean = fitted - lambda_ * inflation * s / shrinkage
+    mean = fitted - lambda_ * (inflation / shrinkage) * s
     unit_std = inflation / np.sqrt(shrinkage)
     penalty = 0.5 * lambda_ * (squared_norm - lambda_ * s**2 / shrinkage) / sigma**2
     return mean, sigma * unit_std, np.log(unit_std) - penalty

@@ -54,6 +54,11 @@ class SpectralLaw:
     tolerance: float = _ROUNDING
     bayes: bool = False
 
+    @property
+    def rounding(self):
+        """Relative size of an entry of e that is rounding, whoever computed it."""
+        return (np.finfo(float).eps * len(self.e)) ** 2
+
     def leave_one_out(self, alpha: float, z, y, weight):
         """Return the terms of ``leave_one_out_law`` for one block of rows.
 
@@ -76,8 +81,12 @@ class SpectralLaw:
         lambda_ = alpha / (total + 1.0)
         inverse = 1.0 / (self.e + total * lambda_)
         theta = self.g * inverse[:, None]
-        z2 = z**2
-        leverage = z2 @ inverse
+        # Along these only rounding keeps the rows from having no part, which may be
+        # large where a row is.
+        null = self.e <= self.rounding * self.e.max(initial=0.0)
+        if null.any():
+            z = np.where(null, 0.0, z)
+        leverage = z**2 @ inverse
         if self.has_mean:
             leverage += 1.0 / total
         unit = np.minimum(weight, 1.0)
@@ -98,7 +107,8 @@ class SpectralLaw:
         # What the penalty multiplies; without one it may be beyond what doubles hold.
         k, b = np.zeros(len(z)), np.zeros(fitted.shape)
         if lambda_ > 0.0:
-            k, b = z2 @ inverse**2, z @ (theta * inverse[:, None])
+            u = z * inverse
+            k, b = (u**2).sum(axis=1), u @ theta
         scores, log_std = leave_one_out_law(fitted, leverage, k, b, y, unit, lambda_)
         return scores, log_std, residual, leverage
 
