@@ -33,6 +33,22 @@ def check_magnitude(values, name, *, limit=LARGEST) -> None:
         )
 
 
+def check_size_of_targets(y) -> None:
+    """Refuse targets whose squares vanish, in some column.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or (n, n_outputs)
+    """
+    sizes = np.atleast_1d(np.abs(y).max(axis=0, initial=0.0))
+    small = sizes[(sizes > 0.0) & (sizes < SMALLEST)]
+    if len(small):
+        raise ValueError(
+            f"y is at most {small[0]:.3g} in absolute value; squares of such numbers "
+            "vanish. Multiply by a constant."
+        )
+
+
 def check_spread_of_targets(y, smallest=SMALLEST) -> None:
     """Refuse targets that vary, but whose squared deviations vanish.
 

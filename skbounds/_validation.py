@@ -78,7 +78,7 @@ def as_numbers(y, name="y"):
     if kind in "mM":
         raise ValueError(f"{what}dates or durations.")
     if kind == "c":
-        raise ValueError(f"{what}complex numbers.")
+        raise ValueError(f"Complex data not supported. {what}complex numbers.")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return _check_array(

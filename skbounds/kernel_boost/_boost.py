@@ -19,7 +19,7 @@ from skbounds._blocks import memory_limit, row_blocks
 from skbounds._callbacks import current_task
 from skbounds._distances import check_spread
 from skbounds._labels import refuse_missing
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import SMALLEST, check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
 from skbounds._validation import check_array, validate_data
 from skbounds.kernel_boost import _solvers
@@ -193,6 +193,12 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
             raise ValueError(
                 "the kernel matrix is not symmetric: entries differ from their mirror "
                 f"images by up to {difference:.3g}."
+            )
+        largest = float(X.diagonal().max(initial=0.0))
+        if 0.0 < largest < SMALLEST**2:
+            raise ValueError(
+                f"the kernel matrix has entries of at most {largest:.3g}, whose "
+                "inverses are beyond the range of doubles. Multiply by a constant."
             )
         X = 0.5 * (X + X.T) if difference else X
         root = np.sqrt(np.maximum(X.diagonal(), 0.0))

@@ -48,11 +48,13 @@ def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
     Sorting by it makes a fit independent of that order. Rows with equal numbers are,
     up to rounding, equal rows.
     """
-    if is_kernel_matrix:
-        # Not the sums themselves: those of a centred matrix vanish.
-        return np.einsum("ij,ij->i", X, X)
-    direction = np.random.RandomState(0).standard_normal(X.shape[1])
-    return np.asarray(X @ direction).ravel()
+    # Beyond the range of doubles rows have the largest or least number.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_kernel_matrix:
+            # Not the sums themselves: those of a centred matrix vanish.
+            return np.nan_to_num(np.einsum("ij,ij->i", X, X))
+        direction = np.random.RandomState(0).standard_normal(X.shape[1])
+        return np.nan_to_num(np.asarray(X @ direction).ravel())
 
 
 class Layout:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._collections import lazy_on_collections
-from skbounds._magnitude import SMALLEST, check_magnitude, check_spread_of_targets
+from skbounds._magnitude import SMALLEST, check_magnitude, check_size_of_targets
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds._typing import MatrixLike
 from skbounds._validation import as_numbers, validate_data
@@ -64,7 +64,7 @@ class BaseSMPRegressor(
         check_magnitude(X, "X")
         check_magnitude(y, "y")
         if isinstance(self.sigma, str):
-            check_spread_of_targets(y)
+            check_size_of_targets(y)
         weight = check_sample_weight(sample_weight, X)
         self._single_output_ = y.ndim == 1
         return X, y.reshape(len(y), -1), weight
@@ -104,6 +104,11 @@ class BaseSMPRegressor(
         total = law.total
         self.alpha_ = float(alpha)
         self.lambda_ = float(alpha / (total + 1.0))
+        if not np.isfinite(chosen.sigma).all():
+            raise ValueError(
+                "The noise scale is beyond the range of doubles: targets or features "
+                "are too large to compute with. Divide by a constant."
+            )
         self.sigma_ = chosen.sigma
         self.loo_log_loss_ = chosen.log_loss
         self.log_normalizer_mean_ = chosen.log_normalizer_mean

@@ -198,9 +198,11 @@ def _figure_sums(law, z, y, weight, alphas):
         scores, log_std, residual, leverage = law.leave_one_out(alpha, z, y, weight)
         with np.errstate(divide="ignore"):
             rest = np.log1p(-np.minimum(unit * leverage, 1.0))
-        terms = (scores**2, residual**2, log_std, rest, leverage)
-        for total, values in zip(sums, terms, strict=True):
-            total[index] = weight @ values
+        # What is beyond the range of doubles is looked at in the figures.
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = (scores**2, residual**2, log_std, rest, leverage)
+            for total, values in zip(sums, terms, strict=True):
+                total[index] = weight @ values
     return sums
 
 
@@ -223,7 +225,10 @@ def leave_one_out_figures(
     figures = []
     for index, alpha in enumerate(alphas):
         lambda_ = alpha / (total + 1.0)
-        squared_norm = np.sum((law.g / (law.e + total * lambda_)[:, None]) ** 2, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            theta = np.nan_to_num(law.g / (law.e + total * lambda_)[:, None])
+        # The penalty is finite where the squared norm is not.
+        penalty = np.sum((np.sqrt(lambda_) * theta) ** 2, axis=0)
         mean = {name: values[index] / total for name, values in sums.items()}
         if sigma is None:
             scale = np.maximum(np.sqrt(mean["scores"]), sample.floor)
@@ -233,7 +238,7 @@ def leave_one_out_figures(
         loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss
         # of the fit to the full sample.
-        own = 0.5 * (mean["residual"] + lambda_ * squared_norm) / scale**2 + constant
+        own = 0.5 * (mean["residual"] + penalty) / scale**2 + constant
         log_normalizer_mean = np.nan if law.bayes else float((loss - own).sum())
         figures.append(
             LeaveOneOutFigures(
