@@ -745,6 +745,8 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     def _encode(self, rows, y):
         """Return the vertices of the targets."""
+        if not np.ndim(getattr(y, "shape", [1])) or not hasattr(y, "__iter__"):
+            raise ValueError(f"y must hold one target for each row; got {y!r}.")
         y = list(y.to_numpy() if hasattr(y, "to_numpy") else y)
         if len(y) != len(rows):
             raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from skbounds._blocks import row_blocks
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import LARGEST, check_magnitude
 
 KERNELS = ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS))
 # Rows computed at a time when the matrix does not fit: enough for matrix products.
@@ -48,7 +48,14 @@ class Kernel:
 
     def scale(self, X):
         """Return X as the kernel takes it."""
-        return X if self.scaler is None else self.scaler.transform(X)
+        if self.scaler is None:
+            return X
+        with np.errstate(over="ignore"):
+            X = self.scaler.transform(X)
+        if not issparse(X):
+            return np.clip(X, -LARGEST, LARGEST)
+        X.data = np.clip(X.data, -LARGEST, LARGEST)
+        return X
 
     def matrix(self, X):
         """Return the kernel matrix between rows and the fixed rows."""

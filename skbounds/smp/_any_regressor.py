@@ -377,6 +377,8 @@ class SMPRegressor(
             "theta": theta,
             "penalized": penalized,
         }
+        # A fit whose laws cannot be had is no fit.
+        GLM(**self._glm_).check_curvature()
         self.sigma_ = 1.0
         if family == "gamma":
             self.sigma_ = self._gamma_scale() if self.sigma == "loo" else self.sigma

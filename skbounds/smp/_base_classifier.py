@@ -46,7 +46,11 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         )
         check_magnitude(X, "X")
         values = X.data if sparse.issparse(X) else X
-        self._extent_ = max(1.0, float(np.abs(values).max(initial=0.0)))
+        largest = float(np.abs(values).max(initial=0.0))
+        if largest < np.finfo(float).tiny:
+            # Inverses of such numbers are beyond the range of doubles.
+            X = X * 0.0
+        self._extent_ = max(1.0, largest)
         weight = check_sample_weight(sample_weight, X)
         keep = weight > 0
         if not keep.all():

@@ -208,9 +208,11 @@ def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
     seen = law.e > max(law.tolerance * law.e.max(initial=0.0), SMALLEST**2)
     n_coefficients = np.count_nonzero(seen) + law.has_mean
     determined = bool(law.total > n_coefficients > 0)
-    penalized, plain, ratio = sample.sums(
-        _excess_sums, alpha, sigma, seen if determined else None
-    )
+    # Sums that are beyond the range of doubles are no estimates.
+    with np.errstate(over="ignore", invalid="ignore"):
+        penalized, plain, ratio = sample.sums(
+            _excess_sums, alpha, sigma, seen if determined else None
+        )
     result = Excess()
     result.penalized, result.penalized_error = from_moments(penalized, law.total)
     if determined and np.isfinite(plain).all():

@@ -104,10 +104,14 @@ class BaseSMPRegressor(
         total = law.total
         self.alpha_ = float(alpha)
         self.lambda_ = float(alpha / (total + 1.0))
-        if not np.isfinite(chosen.sigma).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared_norm = np.sum((law.g / (law.e + alpha)[:, None]) ** 2, axis=0)
+        # Without a penalty it may be unknown, and is not used.
+        if not np.isfinite(chosen.sigma).all() or np.isinf(squared_norm).any():
             raise ValueError(
-                "The noise scale is beyond the range of doubles: targets or features "
-                "are too large to compute with. Divide by a constant."
+                "The noise scale or a coefficient is beyond the range of doubles: "
+                "targets or features are too large to compute with. Divide by a "
+                "constant."
             )
         self.sigma_ = chosen.sigma
         self.loo_log_loss_ = chosen.log_loss
@@ -128,7 +132,7 @@ class BaseSMPRegressor(
         self._law_ = {
             "n": float(total),
             "radius2": float(radius2),
-            "squared_norm": np.sum((law.g / (law.e + alpha)[:, None]) ** 2, axis=0),
+            "squared_norm": squared_norm,
             "has_mean": law.has_mean,
             "bayes": law.bayes,
         }
@@ -160,7 +164,7 @@ class BaseSMPRegressor(
 
     def _normal_law(self, X):
         """Return mean, standard deviation and log normaliser, (m, n_outputs) each."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             fitted, h, q, s = self._terms(X)
             mean, std, log_normalizer = ridge_law(
                 fitted, h, q, s, self._law_["squared_norm"], self.lambda_, self.sigma_
@@ -172,7 +176,7 @@ class BaseSMPRegressor(
 
     def _joint_law(self, X):
         """Return centre (m, n_outputs), h (m,) and parameters of the scale-free law."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             fitted, h, _, _ = self._terms(X)
         _check_reach(fitted, h)
         n = self._law_["n"]

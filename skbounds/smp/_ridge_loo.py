@@ -228,7 +228,8 @@ def leave_one_out_figures(
         with np.errstate(invalid="ignore", divide="ignore"):
             theta = np.nan_to_num(law.g / (law.e + total * lambda_)[:, None])
         # The penalty is finite where the squared norm is not.
-        penalty = np.sum((np.sqrt(lambda_) * theta) ** 2, axis=0)
+        with np.errstate(over="ignore"):
+            penalty = np.sum((np.sqrt(lambda_) * theta) ** 2, axis=0)
         mean = {name: values[index] / total for name, values in sums.items()}
         if sigma is None:
             scale = np.maximum(np.sqrt(mean["scores"]), sample.floor)
