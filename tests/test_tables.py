@@ -528,11 +528,12 @@ def targets_for(case):
     return any_target(*case.targets) if case.targets else st.just("ints")
 
 
+@pytest.mark.parametrize("number", [25, pytest.param(70, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
-def test_any_table(name):
+def test_any_table(name, number):
     """Numbers that are what they claim to be, or an error in words."""
 
-    @fuzz(25)
+    @fuzz(number)
     @given(tables(targets_for(CASES[name])), tables(st.just("ints")), st.booleans())
     def holds(table, new, refit):
         check_fit(name, table, new, refit)
@@ -608,8 +609,14 @@ QUICK = [
 ]
 # What takes sparse rows for rows in other units, or solves to a tolerance only.
 OTHERWISE_SPARSE = ("FenchelYoung", "PACBayesSVM", "Bolstered", "SMPClassifier")
-# States in another order; rows dealt to parts by their hashes; one kernel per column.
-ORDERED_COLUMNS = ("BaumWelchHMM", "PACBayesEnsembleClassifier", "BolsteredScorer")
+# States in another order; rows dealt to parts by what they hold, column by column;
+# one kernel per column.
+ORDERED_COLUMNS = (
+    "BaumWelchHMM",
+    "PACBayes",
+    "BolsteredScorer",
+    "EarlyStoppedKernelBoost, huber",
+)
 # Rows drawn one by one, of which the repeated ones are others; kernels of rows.
 OTHER_REPETITIONS = (
     "EarlyStoppedKernelBoost, validation",

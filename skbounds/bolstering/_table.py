@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import diags, issparse
@@ -78,7 +79,7 @@ class Table:
         self.n_rows, self.n_columns = X.shape
         fixed = self._mask(categorical_features)
         if self.is_frame:
-            texts = [not is_number(column(X, k)) for k in range(self.n_columns)]
+            texts = [not _holds_numbers(column(X, k)) for k in range(self.n_columns)]
             fixed |= np.array(texts, dtype=bool)
         elif X.dtype.kind in "OUS":
             texts = [any(isinstance(v, (str, bytes)) for v in column) for column in X.T]
@@ -381,6 +382,15 @@ class Coordinates:
     def axes(self):
         """What one step along each coordinate does to the kept columns: (r, p)."""
         return self.displace(np.eye(self.n_dimensions))
+
+
+def _holds_numbers(values):
+    """Tell whether a dataframe's column holds numbers, of its type or one by one."""
+    if getattr(getattr(values, "dtype", None), "kind", "") != "O":
+        return is_number(values)
+    return all(
+        isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in values
+    )
 
 
 def principal_axes(points):

@@ -166,8 +166,6 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         """Return what `validate_data` is to accept, beside arrays."""
         return {
             "accept_sparse": self._accepts_sparse(),
-            # Scikit-learn's Manhattan distances know 32-bit indices only.
-            "accept_large_sparse": self._kernel_name() != "laplacian",
             "dtype": np.float64,
         }
 
@@ -684,9 +682,17 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
 
 
 def _in_order(X):
-    """Return sparse rows whose entries are in order, which kernels ask for, or X."""
-    if issparse(X) and not X.has_canonical_format:
-        # Kernels would order those of the user.
+    """Return sparse rows as kernels ask for them, without touching those given.
+
+    With the entries in order and, where they fit, 32-bit indices: scikit-learn's
+    Manhattan distances know no others.
+    """
+    if not issparse(X):
+        return X
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
+        parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)(parts, shape=X.shape)
+    if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
