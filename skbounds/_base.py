@@ -12,12 +12,12 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.utils.validation import validate_data
 
 from skbounds import __version__
 from skbounds._callbacks import OF_A_FIT, CallbackSupportMixin, fit_task
 from skbounds._sklearn_compat import is_fitted, visual_block
 from skbounds._typing import Function
+from skbounds._validation import validate_data
 
 
 class Versioned:

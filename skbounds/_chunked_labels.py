@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from skbounds._labels import code_labels
+from skbounds._validation import check_classification_targets
 
 
 def weights_of_labels(y, weight):

@@ -16,12 +16,12 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
 
 from skbounds._base import is_collection, warn_user
 from skbounds._hashes import number_hashes
 from skbounds._labels import check_labels
 from skbounds._typing import Function
+from skbounds._validation import check_array
 
 # Sums that are added in one task.
 _FAN_IN = 8

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from skbounds._frames import is_frame, only_column
+from skbounds._validation import (
+    assert_all_finite,
+    check_classification_targets,
+    validate_data,
+)
 
 
 def is_missing(label) -> bool:
@@ -60,7 +63,12 @@ def check_labels(y, name="y", *, warn=False, known=False) -> np.ndarray:
         # NumPy would make a text of a NaN among texts.
         y = np.array(y, dtype=object)
     # NumPy keeps the numbers of nullable columns whole; scikit-learn does not.
-    labels = y if hasattr(y, "tocsr") else np.asarray(y)
+    try:
+        labels = y if hasattr(y, "tocsr") else np.asarray(y)
+    except ValueError:
+        raise ValueError(
+            f"{name} must hold one label for each row; got rows of several lengths."
+        ) from None
     labels = column_or_1d(labels, warn=warn)
     refuse_missing(labels, name)
     if not known and labels.dtype.kind not in "iubU":
@@ -136,6 +144,8 @@ def code_groups(groups) -> np.ndarray:
 def check_several(classes, who) -> None:
     """Refuse a single class."""
     if len(classes) < 2:
+        if len(classes) == 0:
+            raise ValueError(f"{who} needs samples of at least 2 classes; got none.")
         raise ValueError(
             f"{who} needs samples of at least 2 classes in the data, but the data "
             f"contains only one class: {classes.tolist()[0]!r}."

@@ -29,6 +29,7 @@ from sklearn.utils.validation import _is_fitted as is_fitted
 from sklearn.utils.validation import _num_samples as num_samples
 
 from skbounds._typing import Function
+from skbounds._validation import as_numbers
 
 if TYPE_CHECKING:
     # scikit-learn has no types; functions keep theirs under these decorators.
@@ -45,6 +46,11 @@ else:
     from sklearn.base import _fit_context
     from sklearn.utils._param_validation import validate_params
     from sklearn.utils.metaestimators import available_if
+
+# Weights within these limits have finite sums of products with squares of features.
+_LARGEST_WEIGHT = 1e15
+# What is less, beside the largest weight, is lost in the rounding of any sum.
+_NOTHING = 1e-30
 
 __all__ = [
     "HasMethods",
@@ -72,7 +78,9 @@ __all__ = [
 
 
 def check_sample_weight(sample_weight, X) -> np.ndarray:
-    """Return float64 sample weights, non-negative and not all zero.
+    """Return float64 sample weights: neither negative, nor all zero, nor too large.
+
+    Weights that are nothing beside the largest are zero.
 
     Parameters
     ----------
@@ -85,13 +93,29 @@ def check_sample_weight(sample_weight, X) -> np.ndarray:
     -------
     sample_weight : ndarray of shape (n_samples,)
     """
-    weight = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
+    if sample_weight is None:
+        return np.ones(num_samples(X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not isinstance(sample_weight, Real):
+            sample_weight = as_numbers(sample_weight, "sample_weight")
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    # scikit-learn has no look at a single number.
+    if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
+        raise ValueError(
+            f"sample_weight must be finite and not negative; got {float(weight[0])!r}."
+        )
     # scikit-learn before 1.9 lets this pass.
     if not weight.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weight
+    largest = float(weight.max())
+    if not 1.0 / _LARGEST_WEIGHT <= largest <= _LARGEST_WEIGHT:
+        raise ValueError(
+            f"The largest of sample_weight is {largest:.3g}; it must be between "
+            f"{1.0 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Divide by a constant."
+        )
+    return np.where(weight < _NOTHING * largest, 0.0, weight)
 
 
 def is_scorer(item) -> bool:

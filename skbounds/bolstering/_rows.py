@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 
 from skbounds._labels import check_labels, code_groups, labels_to_fit
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import (
     check_method_params,
     check_sample_weight,
     num_samples,
     safe_indexing,
 )
+from skbounds._validation import as_numbers, check_array
 from skbounds.bolstering._table import Table, is_plain
 
 # Larger tables take longer to copy and compare than to prepare anew.
@@ -96,11 +98,12 @@ class Rows:
             self.classes, self.codes = np.unique(self.targets, return_inverse=True)
         else:
             if not is_plain(y, 1):
-                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+                y = check_array(as_numbers(y), ensure_2d=False, input_name="y")
             if y.ndim == 2 and y.shape[1] == 1:
                 y = y[:, 0]
             self.targets = self._to_fit = y
             self.matrix = y.reshape(len(y), -1)
+            check_magnitude(self.matrix, "y")
         if self.table.n_rows < 2:
             raise ValueError(
                 "BolsteredScorer needs at least 2 rows of positive weight; got "

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, get_routing_for_object
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._sklearn_compat import (
@@ -27,6 +26,7 @@ from skbounds._sklearn_compat import (
     routing_enabled,
 )
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array, type_of_target, validate_data
 from skbounds.bolstering._estimators import check_rows_fitted, is_fitted
 from skbounds.bolstering._losses import CLASSIFICATION, NAMES, Score
 from skbounds.bolstering._parts._estimate import (

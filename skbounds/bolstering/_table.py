@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import diags, issparse
-from sklearn.utils import check_array
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from skbounds._base import warn_user
@@ -19,7 +19,9 @@ from skbounds._frames import (
     is_table,
     with_columns,
 )
+from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import num_samples, safe_indexing
+from skbounds._validation import check_array
 
 # Values a numeric feature needs to look continuous.
 _FEW_VALUES = 10
@@ -62,6 +64,7 @@ class Table:
             self.movable = np.arange(self.n_columns)
             if moved:
                 # A copy: the user's array may change while this is kept.
+                check_magnitude(X, "X")
                 self.values = X.copy()
                 self._warn_of_few_values()
             return
@@ -76,8 +79,8 @@ class Table:
         self.n_rows, self.n_columns = X.shape
         fixed = self._mask(categorical_features)
         if self.is_frame:
-            texts = [not is_number(column(X, k)) for k in range(self.n_columns)]
-            fixed |= texts
+            texts = [not _holds_numbers(column(X, k)) for k in range(self.n_columns)]
+            fixed |= np.array(texts, dtype=bool)
         elif X.dtype.kind in "OUS":
             texts = [any(isinstance(v, (str, bytes)) for v in column) for column in X.T]
             if any(texts):
@@ -94,6 +97,7 @@ class Table:
         if not self.is_sparse:
             self._check_missing(self._numbers())
         self.values = self._numbers(ensure_all_finite=True)
+        check_magnitude(self.values, "X")
         if categorical_features is None and not self.is_sparse:
             self._warn_of_few_values()
 
@@ -135,6 +139,7 @@ class Table:
         if self.is_sparse:
             return Coordinates(values, weight, standardize=standardize).points
         known = np.isfinite(values)
+        check_magnitude(values[known], "X")
         if not known.all():
             total = (weight[:, None] * known).sum(axis=0)
             sums = weight @ np.where(known, values, 0.0)
@@ -377,6 +382,15 @@ class Coordinates:
     def axes(self):
         """What one step along each coordinate does to the kept columns: (r, p)."""
         return self.displace(np.eye(self.n_dimensions))
+
+
+def _holds_numbers(values):
+    """Tell whether a dataframe's column holds numbers, of its type or one by one."""
+    if getattr(getattr(values, "dtype", None), "kind", "") != "O":
+        return is_number(values)
+    return all(
+        isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in values
+    )
 
 
 def principal_axes(points):

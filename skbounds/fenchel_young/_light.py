@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.utils.validation import validate_data
 
+from skbounds._validation import validate_data
 from skbounds.fenchel_young._arrays import check_magnitude
 
 # Rows whose uniform numbers are drawn ahead.

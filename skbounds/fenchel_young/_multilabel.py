@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import StrOptions
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import asks_to_grow

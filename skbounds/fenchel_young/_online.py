@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import (
     check_consistent_length,
-    validate_data,
 )
 
 from skbounds._base import (
@@ -26,6 +25,7 @@ from skbounds._callbacks import current_task, fitted_by_now
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike
+from skbounds._validation import validate_data
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
     canonical_rows,

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from scipy.special import expit, log_softmax, logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._core import fenchel_young as _core
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import validate_data
 from skbounds.fenchel_young._arrays import canonical_rows
 from skbounds.fenchel_young._growth import are_dicts, code_dict
 
@@ -124,7 +125,9 @@ class OnlinePredictions:
             else:
                 if sp.issparse(part):
                     part = part.toarray()
-                part = (part.astype(np.float64) - centre) * multiplier
+                with np.errstate(over="ignore"):
+                    # What is beyond the range of doubles is clipped.
+                    part = (part.astype(np.float64) - centre) * multiplier
                 np.clip(part, -clip, clip, out=part)
             scores = np.asarray(part @ weights[: len(columns)])
             if intercept:

@@ -7,13 +7,13 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbounds._base import unchanged_on_error
 from skbounds._labels import refuse_missing
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
 from skbounds.fenchel_young._targets import asks_to_grow

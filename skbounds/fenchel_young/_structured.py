@@ -14,13 +14,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, unchanged_on_error
 from skbounds._callbacks import current_task, fitted_by_now
 from skbounds._core import fenchel_young as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import validate_data
 from skbounds.fenchel_young._accounts import RegretAccounts
 from skbounds.fenchel_young._arrays import (
     adapted_magnitudes,
@@ -744,6 +745,8 @@ class FenchelYoungOnlineStructured(PlaysBatches, RegretAccounts, SkboundsEstimat
 
     def _encode(self, rows, y):
         """Return the vertices of the targets."""
+        if not np.ndim(getattr(y, "shape", [1])) or not hasattr(y, "__iter__"):
+            raise ValueError(f"y must hold one target for each row; got {y!r}.")
         y = list(y.to_numpy() if hasattr(y, "to_numpy") else y)
         if len(y) != len(rows):
             raise ValueError(

@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import skbounds
 from skbounds._typing import Axes, MatrixLike, RandomState
+from skbounds._validation import check_array
 from skbounds.hmm._sequences import find_sequences
 
 # Iterations after which EM has ended, if they are more than ten times those shown.

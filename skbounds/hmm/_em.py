@@ -22,6 +22,8 @@ from skbounds.hmm._mixing import remaining_gain, stationary_law
 _IMPOSSIBLE = 1e-100
 # A density that is not 0, but may be missed.
 _LEAST_DENSITY = 1e-305
+# Sums of probabilities that are further than this from 1 say nothing.
+_LOST = 1e-3
 # Rows of a group of sequences, at least: the unit of parallel work, and of sums.
 _GROUP_ROWS = 32768
 # Gain of log-likelihood that may be left, in nats: a tenth of a standard error.
@@ -160,6 +162,8 @@ def expectation(
             log_density, first, stop, log_start, log_transition, posterior, pairs,
             rows[first:stop],
         )  # fmt: skip
+        if not rows_only:
+            _normalise(posterior[first:stop])
     if len(ahead.failed) and not np.isfinite(rows).all():
         raise ValueError("the data are impossible under the model's transitions.")
     if rows_only or whole:
@@ -185,6 +189,17 @@ def expectation(
         if i > first:
             pairs += pair
     return Expected(rows, posterior, pairs)
+
+
+def _normalise(posterior):
+    """Divide probabilities of differences of large logarithms by their sums."""
+    sums = posterior.sum(axis=1, keepdims=True)
+    if not np.all(np.abs(sums - 1.0) < _LOST):
+        raise ValueError(
+            "the data are too far from the model (means and covariances) for double "
+            "precision: differences of log densities are rounding."
+        )
+    posterior /= sums
 
 
 def filtering(log_density, starts, start, transition):

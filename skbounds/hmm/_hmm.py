@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import (
@@ -24,6 +24,7 @@ from skbounds._base import (
 from skbounds._core import hmm as _core
 from skbounds._sklearn_compat import Interval, StrOptions, _fit_context
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array
 from skbounds.hmm import _em, _errors, _fit, _forecast, _mixing, _starts, _symmetric
 from skbounds.hmm._criteria import InformationCriteria
 from skbounds.hmm._emissions import Categorical, Gaussian, Poisson, Student, reorder
@@ -816,7 +817,8 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
         found = self._expect(X, sequences.starts, window=self._params_["window"])
         if _is_symmetric(self):
             return sequences.restore(_symmetric.probabilities(found))
-        return sequences.restore(found.posterior)
+        # Sums of products may be above 1 by a rounding.
+        return sequences.restore(np.minimum(found.posterior, 1.0))
 
     def filter_proba(
         self,
@@ -848,7 +850,7 @@ class BaumWelchHMM(KnowsItsError, InformationCriteria, DensityMixin, SkboundsEst
         p = _em.filtering(
             self._log_densities(X), sequences.starts, self.startprob_, self.transmat_
         )
-        return sequences.restore(p)
+        return sequences.restore(np.minimum(p, 1.0))
 
     def predict(
         self,

@@ -7,10 +7,11 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
 import skbounds
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array
 from skbounds.hmm import _symmetric
 
 _BATCHES = 50

@@ -8,11 +8,10 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import (
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from skbounds._base import KnowsItsError, SkboundsEstimator, warn_user
@@ -20,8 +19,9 @@ from skbounds._blocks import memory_limit, row_blocks
 from skbounds._callbacks import current_task
 from skbounds._distances import check_spread
 from skbounds._labels import refuse_missing
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import SMALLEST, check_magnitude
 from skbounds._sklearn_compat import Interval, StrOptions, check_sample_weight
+from skbounds._validation import check_array, validate_data
 from skbounds.kernel_boost import _solvers
 from skbounds.kernel_boost._anova import MOST_FEATURES, WIDTHS, with_anova
 from skbounds.kernel_boost._factor import KernelFactor
@@ -139,6 +139,7 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         X = validate_data(
             self, X, accept_sparse=self._accepts_sparse(), dtype=np.float64, reset=False
         )
+        X = _in_order(X)
         if self._kernel_name() not in WITH_WIDTH:
             # Far from all rows the others vanish.
             check_magnitude(X, "X")
@@ -146,6 +147,7 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
 
     def _check_training(self, X):
         """Return rows to fit, checked."""
+        X = _in_order(X)
         if self.kernel in ("rbf", "laplacian", "anova"):
             check_spread(X)
         else:
@@ -164,8 +166,6 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         """Return what `validate_data` is to accept, beside arrays."""
         return {
             "accept_sparse": self._accepts_sparse(),
-            # Scikit-learn's Manhattan distances know 32-bit indices only.
-            "accept_large_sparse": self._kernel_name() != "laplacian",
             "dtype": np.float64,
         }
 
@@ -191,6 +191,12 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
             raise ValueError(
                 "the kernel matrix is not symmetric: entries differ from their mirror "
                 f"images by up to {difference:.3g}."
+            )
+        largest = float(X.diagonal().max(initial=0.0))
+        if 0.0 < largest < SMALLEST**2:
+            raise ValueError(
+                f"the kernel matrix has entries of at most {largest:.3g}, whose "
+                "inverses are beyond the range of doubles. Multiply by a constant."
             )
         X = 0.5 * (X + X.T) if difference else X
         root = np.sqrt(np.maximum(X.diagonal(), 0.0))
@@ -673,3 +679,20 @@ class BaseKernelBoost(KnowsItsError, SkboundsEstimator):
         scaled = scaled or self.relevance == "ard"
         tags.input_tags.sparse = self.kernel not in DENSE and not scaled
         return tags
+
+
+def _in_order(X):
+    """Return sparse rows as kernels ask for them, without touching those given.
+
+    With the entries in order and, where they fit, 32-bit indices: scikit-learn's
+    Manhattan distances know no others.
+    """
+    if not issparse(X):
+        return X
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
+        parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)(parts, shape=X.shape)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

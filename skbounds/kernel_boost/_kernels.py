@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.extmath import row_norms
 
 from skbounds._distances import CentredRows, rbf
+from skbounds._magnitude import SMALLEST
 
 NAMES = tuple(sorted({*PAIRWISE_KERNEL_FUNCTIONS, "sobolev", "anova", "precomputed"}))
 KernelLike: TypeAlias = (
@@ -189,4 +190,5 @@ def scale_gamma(X, weight):
     else:
         mean = (share @ X).mean()
         variance = (share @ (X - mean) ** 2).mean()
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    # The inverse of less is beyond the range of doubles.
+    return 1.0 / (X.shape[1] * variance) if variance > SMALLEST**2 else 1.0

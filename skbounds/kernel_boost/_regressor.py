@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skbounds._base import fit_from_scratch
 from skbounds._collections import is_collection, lazy_on_collections
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import check_magnitude, check_spread_of_targets
 from skbounds._sklearn_compat import (
     Interval,
     Real,
@@ -25,6 +25,7 @@ from skbounds._sklearn_compat import (
     check_sample_weight,
 )
 from skbounds._typing import MatrixLike, RandomState, Splitter
+from skbounds._validation import as_numbers, check_array, validate_data
 from skbounds.kernel_boost import _chain
 from skbounds.kernel_boost._boost import LONGEST_PLAIN, BaseKernelBoost
 from skbounds.kernel_boost._chunked import ChunkedRegression
@@ -464,7 +465,7 @@ class EarlyStoppedKernelBoost(
                 X, y, sample_weight, X_val, y_val, sample_weight_val, groups
             )
         X, y = validate_data(
-            self, X, y, multi_output=True,
+            self, X, as_numbers(y), multi_output=True,
             y_numeric=True,
             **self._accepts(),
         )  # fmt: skip
@@ -587,12 +588,7 @@ class EarlyStoppedKernelBoost(
         """Return targets of numbers whose squares are doubles."""
         y = np.asarray(y)
         check_magnitude(y, "y", limit=_LARGEST_TARGET)
-        spread = float(np.ptp(y, axis=0).max(initial=0.0)) if len(y) else 0.0
-        if 0.0 < spread < _SMALLEST_SPREAD:
-            raise ValueError(
-                f"y varies by {spread:.3g} only; squares of such numbers vanish. "
-                "Multiply by a constant."
-            )
+        check_spread_of_targets(y, _SMALLEST_SPREAD)
         one_output = self.loss != "squared" or self.intervals
         if one_output and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -758,7 +754,7 @@ class EarlyStoppedKernelBoost(
         if self.kernel == "precomputed":
             X_val = X_val[:, kept]
         y_val = check_array(
-            y_val, ensure_2d=False, dtype=np.float64, input_name="y_val"
+            as_numbers(y_val, "y_val"), ensure_2d=False, input_name="y_val"
         )
         check_consistent_length(X_val, y_val)
         if y.ndim == 1 and y_val.ndim == 2 and y_val.shape[1] == 1:

@@ -11,12 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_array, check_random_state, get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from skbounds._base import fit_from_scratch, warn_user
@@ -32,6 +31,7 @@ from skbounds._sklearn_compat import (
     safe_indexing,
 )
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array, validate_data
 from skbounds.pac_bayes._bounds import check_pair, check_probabilities
 from skbounds.pac_bayes._calibration import fit_calibration
 from skbounds.pac_bayes._certify import catoni_constant, weigh_members

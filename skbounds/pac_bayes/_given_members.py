@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_array
 
 from skbounds._seeds import seeded
 from skbounds._sklearn_compat import num_samples, safe_indexing
+from skbounds._validation import check_array
 from skbounds.pac_bayes._decisions import member_codes, member_decisions
 from skbounds.pac_bayes._layout import content_keys
 from skbounds.pac_bayes._sample import warn_of_copies

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from skbounds._blocks import row_blocks
+from skbounds._magnitude import LARGEST, check_magnitude
 
 KERNELS = ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS))
 # Rows computed at a time when the matrix does not fit: enough for matrix products.
@@ -47,11 +48,19 @@ class Kernel:
 
     def scale(self, X):
         """Return X as the kernel takes it."""
-        return X if self.scaler is None else self.scaler.transform(X)
+        if self.scaler is None:
+            return X
+        with np.errstate(over="ignore"):
+            X = self.scaler.transform(X)
+        if not issparse(X):
+            return np.clip(X, -LARGEST, LARGEST)
+        X.data = np.clip(X.data, -LARGEST, LARGEST)
+        return X
 
     def matrix(self, X):
         """Return the kernel matrix between rows and the fixed rows."""
         if self.name == "precomputed":
+            check_magnitude(X, "X")
             return X[:, self.rows]
         return self.between(self.scale(X), self.rows)
 
@@ -107,6 +116,7 @@ def _typical_gamma(X) -> float:
 
 def check_kernel_matrix(K) -> None:
     """Refuse a training kernel matrix that is not symmetric positive semi-definite."""
+    check_magnitude(K, "X")
     scale = max(float(np.abs(K).max()), np.finfo(np.float64).tiny)
     if np.abs(K - K.T).max() > 1e-6 * scale:
         raise ValueError("With kernel='precomputed', X must be symmetric.")

@@ -48,11 +48,13 @@ def content_keys(X, is_kernel_matrix: bool) -> np.ndarray:
     Sorting by it makes a fit independent of that order. Rows with equal numbers are,
     up to rounding, equal rows.
     """
-    if is_kernel_matrix:
-        # Not the sums themselves: those of a centred matrix vanish.
-        return np.einsum("ij,ij->i", X, X)
-    direction = np.random.RandomState(0).standard_normal(X.shape[1])
-    return np.asarray(X @ direction).ravel()
+    # Beyond the range of doubles rows have the largest or least number.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_kernel_matrix:
+            # Not the sums themselves: those of a centred matrix vanish.
+            return np.nan_to_num(np.einsum("ij,ij->i", X, X))
+        direction = np.random.RandomState(0).standard_normal(X.shape[1])
+        return np.nan_to_num(np.asarray(X @ direction).ravel())
 
 
 class Layout:
@@ -98,13 +100,17 @@ class Layout:
 
     def ranges(self, parts) -> list[list[tuple[int, int]]]:
         """Return, for each class, where its rows of some parts are."""
+        # Parts after the last that has rows are not in the table.
+        known = [part for part in sorted(parts) if part < self.ends.shape[1]]
         return [
-            [(int(begin[p]), int(end[p])) for p in sorted(parts) if begin[p] < end[p]]
+            [(int(begin[p]), int(end[p])) for p in known if begin[p] < end[p]]
             for begin, end in zip(self.begins, self.ends, strict=True)
         ]
 
     def classes_in(self, part: int) -> np.ndarray:
         """Return the places of the classes of a part's rows, class by class."""
+        if part >= self.ends.shape[1]:
+            return np.arange(0)
         sizes = self.ends[:, part] - self.begins[:, part]
         return np.repeat(np.arange(len(sizes)), sizes)
 

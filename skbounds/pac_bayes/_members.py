@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator
 from skbounds._blocks import memory_limit, row_blocks
+from skbounds._validation import check_array
 from skbounds.pac_bayes._svm_path import class_scores, vote
 
 

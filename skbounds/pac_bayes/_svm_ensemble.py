@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._distances import check_spread
 from skbounds._labels import validate_labelled
 from skbounds._sklearn_compat import Integral, Interval, Real, StrOptions, _fit_context
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import validate_data
 from skbounds.pac_bayes._bounds import CONSTANTS, check_pair, check_probabilities
 from skbounds.pac_bayes._kernels import KERNELS
 from skbounds.pac_bayes._members import SVMMember

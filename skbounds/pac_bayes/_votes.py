@@ -12,13 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from skbounds._base import KnowsItsError, SkboundsEstimator, warn_user
 from skbounds._labels import check_labels, code_groups, code_labels
 from skbounds._sklearn_compat import num_samples
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import validate_data
 from skbounds.pac_bayes._bounds import check_delta
 from skbounds.pac_bayes._calibration import (
     lead,

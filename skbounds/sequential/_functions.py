@@ -7,9 +7,10 @@ from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
 from skbounds._core import sequential as _core
+from skbounds._validation import check_array
 from skbounds.sequential import _radius
 
 _LARGEST_COUNT = 1e15

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._labels import check_labels, check_several
@@ -23,6 +23,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
 )
 from skbounds._typing import MatrixLike
+from skbounds._validation import validate_data
 from skbounds.smp._base_fit import (
     BaseFit,
     contrasts,

@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
-from sklearn.utils import check_array, get_tags, indexable
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._frames import is_frame, only_column
@@ -27,6 +27,7 @@ from skbounds._sklearn_compat import (
     safe_indexing,
 )
 from skbounds._typing import MatrixLike
+from skbounds._validation import as_numbers, check_array, validate_data
 from skbounds.smp._gaussian import normal_crps, normal_log_density
 from skbounds.smp._glm import GLM, blocks, log_normalizers, table
 from skbounds.smp._laws import PredictiveLaws
@@ -200,7 +201,7 @@ class SMPRegressor(
         """
         require_targets(self, y)
         y = check_array(
-            column_or_1d(only_column(y), warn=not is_frame(y)),
+            column_or_1d(as_numbers(only_column(y)), warn=not is_frame(y)),
             ensure_2d=False,
             dtype=np.float64,
             input_name="y",
@@ -362,6 +363,11 @@ class SMPRegressor(
         if model.fit_intercept:
             theta = np.append(theta, model.intercept_)
             penalized = np.append(penalized, 0.0)
+        if not np.isfinite(theta).all():
+            raise ValueError(
+                f"{type(model).__name__} has coefficients that are not finite on these "
+                "rows: all targets are zero, or features are too large."
+            )
         self._glm_ = {
             "family": family,
             "alpha": float(model.alpha),
@@ -371,6 +377,8 @@ class SMPRegressor(
             "theta": theta,
             "penalized": penalized,
         }
+        # A fit whose laws cannot be had is no fit.
+        GLM(**self._glm_).check_curvature()
         self.sigma_ = 1.0
         if family == "gamma":
             self.sigma_ = self._gamma_scale() if self.sigma == "loo" else self.sigma

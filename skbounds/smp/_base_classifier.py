@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
@@ -15,6 +15,7 @@ from skbounds._labels import check_several, validate_labelled
 from skbounds._magnitude import LARGEST, check_magnitude
 from skbounds._sklearn_compat import available_if, check_sample_weight
 from skbounds._typing import MatrixLike
+from skbounds._validation import validate_data
 from skbounds._weights import class_factors
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._virtual import solve_virtual
@@ -45,7 +46,11 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         )
         check_magnitude(X, "X")
         values = X.data if sparse.issparse(X) else X
-        self._extent_ = max(1.0, float(np.abs(values).max(initial=0.0)))
+        largest = float(np.abs(values).max(initial=0.0))
+        if largest < np.finfo(float).tiny:
+            # Inverses of such numbers are beyond the range of doubles.
+            X = X * 0.0
+        self._extent_ = max(1.0, largest)
         weight = check_sample_weight(sample_weight, X)
         keep = weight > 0
         if not keep.all():
@@ -99,15 +104,17 @@ class BaseSMPClassifier(ClassifierMixin, SkboundsEstimator):
         """Apply ``function`` to coordinate rows of X in blocks of bounded memory."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if sparse.issparse(X):
-            X = sparse.csr_array(X)
-        else:
-            # Leverages beyond the range of doubles: the limit is reached long before.
-            limit = min(_FAR * self._extent_, LARGEST)
-            largest = np.abs(X).max(axis=1, initial=0.0, keepdims=True)
-            if np.any(largest > limit):
-                X = X * (limit / np.maximum(largest, limit))
         design = Design(**self._design_)
+        # Leverages beyond the range of doubles: the limit is reached long before.
+        limit = min(_FAR * self._extent_, LARGEST * min(1.0, design.scale))
+        X = sparse.csr_array(X) if sparse.issparse(X) else X
+        if sparse.issparse(X):
+            largest = np.abs(X).max(axis=1).toarray().reshape(-1, 1)
+        else:
+            largest = np.abs(X).max(axis=1, initial=0.0, keepdims=True)
+        if np.any(largest > limit):
+            factor = limit / np.maximum(largest, limit)
+            X = X.multiply(factor).tocsr() if sparse.issparse(X) else X * factor
         width = 3 * (X.shape[1] + design.n_coordinates) + self._doubles_per_row()
         parts = [
             function(design.transform(X[rows]))

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.special import gammaln, xlog1py, xlogy
 from sklearn.base import DensityMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch
 from skbounds._chunked_labels import join_values
@@ -31,6 +31,7 @@ from skbounds._sklearn_compat import (
     check_sample_weight,
 )
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import check_array, validate_data
 
 _NO_WEIGHT = "Sample weights must contain at least one non-zero number."
 _UNSORTED = (
@@ -92,7 +93,13 @@ class _ColumnDensity(BaseSMPDensity):
             )
 
     def _validate_column(self, X, *, reset, dtype):
-        if np.ndim(X) == 1:
+        try:
+            single = np.ndim(X) == 1
+        except ValueError:
+            raise ValueError(
+                "X must hold one value in each row; got rows of several lengths."
+            ) from None
+        if single:
             X = np.asarray(X).reshape(-1, 1)
         X = validate_data(self, X, dtype=dtype, reset=reset)
         self._check_width(X.shape[1])
@@ -532,6 +539,7 @@ class GaussianSMP(BaseSMPDensity):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_magnitude(X, "X")
         z = linalg.solve_triangular(self._factor_, (X - self.mean_).T, lower=True)
         log_det = np.sum(np.log(self._factor_.diagonal()))
         constant = 0.5 * X.shape[1] * np.log(2 * np.pi) + log_det
@@ -721,7 +729,8 @@ class PoissonSMP(_ColumnDensity):
 
 
 def _check_counts(X, y=None, weight=None):
-    """Refuse what is no count."""
+    """Refuse what is no count, or too large for a sum of them."""
+    check_magnitude(X, "X")
     if np.any(X < 0) or np.any(X != np.floor(X)):
         raise ValueError(
             "PoissonSMP needs non-negative integers in X; got values like "

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import warn_user
+from skbounds._magnitude import SMALLEST
 from skbounds._sklearn_compat import Real
 from skbounds.smp._base_fit import (
     BaseFit,
@@ -179,7 +180,9 @@ def plain_terms(best, codes, unit, loss):
 
 def moments(contributions, weight):
     """Return the sums of weighted contributions of rows and of their squares."""
-    return np.array([weight @ contributions, weight @ contributions**2])
+    # Squares of losses may be beyond what doubles hold; then there is no error.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.array([weight @ contributions, weight @ contributions**2])
 
 
 def from_moments(sums, total):
@@ -202,12 +205,14 @@ def ridge_excess(sample, alpha: float, sigma: np.ndarray) -> Excess:
     """
     law = sample.law
     # Least squares, in the directions that the rows have.
-    seen = law.e > law.tolerance * law.e.max(initial=0.0)
+    seen = law.e > max(law.tolerance * law.e.max(initial=0.0), SMALLEST**2)
     n_coefficients = np.count_nonzero(seen) + law.has_mean
     determined = bool(law.total > n_coefficients > 0)
-    penalized, plain, ratio = sample.sums(
-        _excess_sums, alpha, sigma, seen if determined else None
-    )
+    # Sums that are beyond the range of doubles are no estimates.
+    with np.errstate(over="ignore", invalid="ignore"):
+        penalized, plain, ratio = sample.sums(
+            _excess_sums, alpha, sigma, seen if determined else None
+        )
     result = Excess()
     result.penalized, result.penalized_error = from_moments(penalized, law.total)
     if determined and np.isfinite(plain).all():
@@ -223,7 +228,7 @@ def _excess_sums(law, z, y, weight, alpha, sigma, seen):
     inverse = 1.0 / np.where(whole > 0.0, whole, np.inf)
     theta = law.g * inverse[:, None]
     squared_norm = np.sum(theta**2, axis=0)
-    pulled = lambda_**2 * np.sum(theta**2 * inverse[:, None], axis=0)
+    pulled = np.sum((lambda_ * theta) ** 2 * inverse[:, None], axis=0)
     unit = np.minimum(weight, 1.0)[:, None]
     scores, log_std, residual, h = law.leave_one_out(alpha, z, y, weight)
     loss = 0.5 * (scores / sigma) ** 2 + log_std[:, None]

@@ -39,9 +39,14 @@ def ridge_law(fitted, h, q, s, squared_norm, lambda_, sigma):
     """
     inflation = (1.0 + h)[:, None]
     shrinkage = (1.0 + lambda_ * q)[:, None]
-    mean = fitted - lambda_ * inflation * s / shrinkage
+    mean = fitted - lambda_ * (inflation / shrinkage) * s
     unit_std = inflation / np.sqrt(shrinkage)
-    penalty = 0.5 * lambda_ * (squared_norm - lambda_ * s**2 / shrinkage) / sigma**2
+    penalty = (
+        0.5
+        * lambda_
+        * (squared_norm - (np.sqrt(lambda_) * s) ** 2 / shrinkage)
+        / sigma**2
+    )
     return mean, sigma * unit_std, np.log(unit_std) - penalty
 
 
@@ -113,7 +118,7 @@ def joint_log_normalizer(h, rss, n, kappa):
     c = total / (2.0 * (1.0 + h))
     return (
         -0.5 * (1.0 + kappa) * np.log(rss / total)
-        + 0.5 * np.log(rss * (1.0 + h))
+        + 0.5 * (np.log(rss) + np.log1p(h))
         + special.betaln(0.5, 0.5 * kappa)
         + np.log(special.hyp1f1(0.5, 0.5 * (1.0 + kappa), -c))
         - 0.5 * LOG_2PI
@@ -123,7 +128,7 @@ def joint_log_normalizer(h, rss, n, kappa):
 def _joint_log_kernel(r, h, rss, n, kappa):
     total = (n + 1.0) * (1.0 + kappa)
     # In units where Rss = 1 + x^2; hypot does not overflow.
-    x = np.abs(r) / np.sqrt(rss * (1.0 + h))
+    x = np.abs(r) / (np.sqrt(rss) * np.sqrt(1.0 + h))
     length = np.hypot(1.0, x)
     log_variance = np.log(rss / total) + 2.0 * np.log(length)
     with np.errstate(invalid="ignore"):
@@ -166,7 +171,7 @@ def joint_quantiles(probabilities, h, rss, n, kappa):
     h, tail = (a.ravel() for a in np.broadcast_arrays(h[:, None], tail[None, :]))
     log_tail = np.log(tail)
     # r where w = 1/2, and the logarithm of the mass beyond it.
-    border = np.sqrt(rss * (1.0 + h))
+    border = np.sqrt(rss) * np.sqrt(1.0 + h)
     c = (n + 1.0) * (1.0 + kappa) / (2.0 * (1.0 + h))
     half = np.full_like(c, np.log(0.5))
     log_outside = _log_tail_mass(half, c, kappa)

@@ -110,6 +110,10 @@ class GLM:
             ) from None
         return linalg.cho_solve(factor, np.eye(len(hessian)))
 
+    def check_curvature(self) -> None:
+        """Raise an error where one more row has no law."""
+        self._inverse(self.weight.sum() + 1.0)
+
     def added(self, Z) -> Steps:
         """Return the fits with one more row."""
         inverse = self._inverse(self.weight.sum() + 1.0)
@@ -155,8 +159,10 @@ class GLM:
             return self.log_density(steps, np.log(y), nu)
         mu = np.exp(np.clip(steps.eta, -_LARGEST, _LARGEST))[:, None]
         h, unit = steps.h[:, None], steps.unit[:, None]
-        c = unit * (y - mu) / (1.0 + unit * h * mu)
-        moved = mu + h * mu * c
+        with np.errstate(over="ignore"):
+            change = np.minimum(h * mu, 1e300)
+        c = unit * (y - mu) / (1.0 + unit * change)
+        moved = mu + change * c
         value = xlogy(y, moved) - moved - gammaln(y + 1.0)
         return value - 0.5 * self.alpha * _squared_norm(steps, c)
 
@@ -290,7 +296,8 @@ def _simpson(values, at, log_width):
 
 def _count_table(glm, steps):
     mu = np.exp(np.clip(steps.eta, -_LARGEST, _LARGEST))[:, None]
-    own = (steps.unit * steps.h)[:, None] * mu
+    with np.errstate(over="ignore"):
+        own = np.minimum((steps.unit * steps.h)[:, None] * mu, 1e300)
     linear, square = steps.norm[1][:, None], steps.norm[2][:, None]
     # Where the penalty is least, and how fast it grows from there.
     with np.errstate(divide="ignore", invalid="ignore"):

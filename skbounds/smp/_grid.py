@@ -69,7 +69,8 @@ def feature_scale(X, weight: np.ndarray, *, centred: bool) -> float:
     rest = float(inside @ distance[order] / (_INNER * total))
     if 0.0 < rest < _RULED * found:
         found = rest
-    return largest * float(np.sqrt(found))
+    # Of the smallest doubles a part is nothing.
+    return largest * float(np.sqrt(found)) or largest
 
 
 def _squared_distances(X, weight, centred):

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch, warn_user
 from skbounds._distances import CentredRows, check_spread, rbf
@@ -23,6 +22,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
 )
 from skbounds._typing import MatrixLike
+from skbounds._validation import validate_data
 from skbounds.smp._regression import BaseSMPRegressor
 from skbounds.smp._ridge_loo import Spectral, SpectralLaw
 

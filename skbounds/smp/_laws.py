@@ -6,7 +6,7 @@ from abc import ABCMeta, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import KnowsItsError
@@ -14,6 +14,7 @@ from skbounds._collections import lazy_on_collections
 from skbounds._magnitude import check_magnitude
 from skbounds._sklearn_compat import Integral, Real
 from skbounds._typing import MatrixLike, RandomState
+from skbounds._validation import as_numbers, check_array
 
 
 class ExpectsItsLogLoss(KnowsItsError):
@@ -62,7 +63,7 @@ class PredictiveLaws(metaclass=ABCMeta):
     def _check_targets(self, X, y):
         """Return targets (n_samples, n_outputs) that go with the rows and the fit."""
         check_is_fitted(self)
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        y = check_array(as_numbers(y), ensure_2d=False, input_name="y")
         check_magnitude(y, "y")
         y = y.reshape(len(y), -1)
         expected = 1 if self._single_output_ else self._n_outputs

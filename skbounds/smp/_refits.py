@@ -14,9 +14,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, indexable
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter
 
 from skbounds._frames import to_array
 from skbounds._magnitude import check_magnitude
@@ -25,6 +25,7 @@ from skbounds._sklearn_compat import (
     num_samples,
     safe_indexing,
 )
+from skbounds._validation import check_array, validate_data
 
 
 def last_step(estimator):

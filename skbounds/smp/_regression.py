@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, warn_user
 from skbounds._blocks import memory_limit, row_blocks
 from skbounds._collections import lazy_on_collections
-from skbounds._magnitude import check_magnitude
+from skbounds._magnitude import SMALLEST, check_magnitude, check_size_of_targets
 from skbounds._sklearn_compat import Real, check_sample_weight
 from skbounds._typing import MatrixLike
+from skbounds._validation import as_numbers, validate_data
 from skbounds.smp._bounds import ridge_bound
 from skbounds.smp._excess import Excess, ExcessStatements, ridge_excess
 from skbounds.smp._gaussian import (
@@ -52,7 +53,7 @@ class BaseSMPRegressor(
         X, y = validate_data(
             self,
             X,
-            y,
+            as_numbers(y),
             accept_sparse="csr",
             dtype=np.float64,
             multi_output=True,
@@ -62,6 +63,8 @@ class BaseSMPRegressor(
         y = np.asarray(y, dtype=np.float64)
         check_magnitude(X, "X")
         check_magnitude(y, "y")
+        if isinstance(self.sigma, str):
+            check_size_of_targets(y)
         weight = check_sample_weight(sample_weight, X)
         self._single_output_ = y.ndim == 1
         return X, y.reshape(len(y), -1), weight
@@ -71,6 +74,11 @@ class BaseSMPRegressor(
 
         ``scale`` is the noise scale per output, or None to estimate it.
         """
+        if self.alpha == 0.0 and 0.0 < sample.law.e.max(initial=0.0) < SMALLEST**2:
+            raise ValueError(
+                "alpha=0 inverts squares of the features, which vanish here. Multiply "
+                "X by a constant."
+            )
         if self.alpha == "loo":
             grid = 25 if self.alphas is None else self.alphas
             alphas = check_grid(grid, "alphas", decades=(-4, 4))
@@ -84,12 +92,27 @@ class BaseSMPRegressor(
         else:
             alpha = self.alpha
             if alpha == "theory":
+                if 0.0 < radius2 < SMALLEST**2:
+                    raise ValueError(
+                        f"alpha='theory' is twice the largest squared norm of a row, "
+                        f"{radius2:.3g} here: squares of such features vanish. "
+                        "Multiply X by a constant."
+                    )
                 alpha = 2.0 * radius2 if radius2 > 0 else 1.0
             chosen = leave_one_out_figures(sample, np.array([float(alpha)]), scale)[0]
         law = sample.law
         total = law.total
         self.alpha_ = float(alpha)
         self.lambda_ = float(alpha / (total + 1.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared_norm = np.sum((law.g / (law.e + alpha)[:, None]) ** 2, axis=0)
+        # Without a penalty it may be unknown, and is not used.
+        if not np.isfinite(chosen.sigma).all() or np.isinf(squared_norm).any():
+            raise ValueError(
+                "The noise scale or a coefficient is beyond the range of doubles: "
+                "targets or features are too large to compute with. Divide by a "
+                "constant."
+            )
         self.sigma_ = chosen.sigma
         self.loo_log_loss_ = chosen.log_loss
         self.log_normalizer_mean_ = chosen.log_normalizer_mean
@@ -109,7 +132,7 @@ class BaseSMPRegressor(
         self._law_ = {
             "n": float(total),
             "radius2": float(radius2),
-            "squared_norm": np.sum((law.g / (law.e + alpha)[:, None]) ** 2, axis=0),
+            "squared_norm": squared_norm,
             "has_mean": law.has_mean,
             "bayes": law.bayes,
         }
@@ -141,17 +164,21 @@ class BaseSMPRegressor(
 
     def _normal_law(self, X):
         """Return mean, standard deviation and log normaliser, (m, n_outputs) each."""
-        fitted, h, q, s = self._terms(X)
-        mean, std, log_normalizer = ridge_law(
-            fitted, h, q, s, self._law_["squared_norm"], self.lambda_, self.sigma_
-        )
-        if self._law_["bayes"]:
-            mean, std = bayes_law(fitted, h, self.sigma_)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            fitted, h, q, s = self._terms(X)
+            mean, std, log_normalizer = ridge_law(
+                fitted, h, q, s, self._law_["squared_norm"], self.lambda_, self.sigma_
+            )
+            if self._law_["bayes"]:
+                mean, std = bayes_law(fitted, h, self.sigma_)
+        _check_reach(mean, std, log_normalizer)
         return mean, std, log_normalizer
 
     def _joint_law(self, X):
         """Return centre (m, n_outputs), h (m,) and parameters of the scale-free law."""
-        fitted, h, _, _ = self._terms(X)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            fitted, h, _, _ = self._terms(X)
+        _check_reach(fitted, h)
         n = self._law_["n"]
         return fitted, h, {"n": n, "kappa": 1.0 / (n + 1.0)}
 
@@ -385,3 +412,12 @@ def log_density_score(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
         "log_density_score needs an estimator with a log_density method; got "
         f"{estimator!r}."
     )
+
+
+def _check_reach(*terms):
+    """Refuse rows whose law is beyond what doubles hold."""
+    if not all(np.isfinite(term).all() for term in terms):
+        raise ValueError(
+            "Some row of X is too far from those of the fit: its leverage is beyond "
+            "the range of doubles."
+        )

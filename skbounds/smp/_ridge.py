@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import validate_data
 
 from skbounds._base import fit_from_scratch
 from skbounds._blocks import memory_limit, row_blocks
@@ -23,6 +22,7 @@ from skbounds._sklearn_compat import (
     _fit_context,
 )
 from skbounds._typing import MatrixLike
+from skbounds._validation import validate_data
 from skbounds.smp._design import Design, make_design
 from skbounds.smp._regression import BaseSMPRegressor
 from skbounds.smp._ridge_chunks import chunked_sample
@@ -426,13 +426,14 @@ class RidgeSMP(BaseSMPRegressor):
         parts = []
         for block in self._blocks(X, 3 * (X.shape[1] + len(inverse))):
             z = _centered(design.transform(block), law["z_mean"]) @ law["V"]
-            z2 = z**2
+            # Squares of the inverse alone may be beyond what doubles hold.
+            u = z * inverse
             parts.append(
                 (
                     law["mean"] + z @ theta,
-                    z2 @ inverse + (1.0 / law["n"] if law["has_mean"] else 0.0),
-                    z2 @ inverse**2,
-                    z @ (theta * inverse[:, None]),
+                    z**2 @ inverse + (1.0 / law["n"] if law["has_mean"] else 0.0),
+                    (u**2).sum(axis=1),
+                    u @ theta,
                 )
             )
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))

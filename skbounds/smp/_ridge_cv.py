@@ -8,7 +8,7 @@ from typing import Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._blocks import memory_limit, row_blocks
@@ -22,6 +22,7 @@ from skbounds._sklearn_compat import (
     check_sample_weight,
 )
 from skbounds._typing import MatrixLike
+from skbounds._validation import as_numbers, validate_data
 from skbounds.smp import _student
 from skbounds.smp._design import Design
 from skbounds.smp._grid import check_grid, feature_scale
@@ -199,7 +200,7 @@ class RidgeSMPCV(ExpectsItsLogLoss, PredictiveLaws, RegressorMixin, SkboundsEsti
         X, y = validate_data(
             self,
             X,
-            y,
+            as_numbers(y),
             accept_sparse="csr",
             dtype=np.float64,
             multi_output=True,

@@ -54,6 +54,11 @@ class SpectralLaw:
     tolerance: float = _ROUNDING
     bayes: bool = False
 
+    @property
+    def rounding(self):
+        """Relative size of an entry of e that is rounding, whoever computed it."""
+        return (np.finfo(float).eps * len(self.e)) ** 2
+
     def leave_one_out(self, alpha: float, z, y, weight):
         """Return the terms of ``leave_one_out_law`` for one block of rows.
 
@@ -76,8 +81,12 @@ class SpectralLaw:
         lambda_ = alpha / (total + 1.0)
         inverse = 1.0 / (self.e + total * lambda_)
         theta = self.g * inverse[:, None]
-        z2 = z**2
-        leverage = z2 @ inverse
+        # Along these only rounding keeps the rows from having no part, which may be
+        # large where a row is.
+        null = self.e <= self.rounding * self.e.max(initial=0.0)
+        if null.any():
+            z = np.where(null, 0.0, z)
+        leverage = z**2 @ inverse
         if self.has_mean:
             leverage += 1.0 / total
         unit = np.minimum(weight, 1.0)
@@ -98,7 +107,8 @@ class SpectralLaw:
         # What the penalty multiplies; without one it may be beyond what doubles hold.
         k, b = np.zeros(len(z)), np.zeros(fitted.shape)
         if lambda_ > 0.0:
-            k, b = z2 @ inverse**2, z @ (theta * inverse[:, None])
+            u = z * inverse
+            k, b = (u**2).sum(axis=1), u @ theta
         scores, log_std = leave_one_out_law(fitted, leverage, k, b, y, unit, lambda_)
         return scores, log_std, residual, leverage
 
@@ -188,9 +198,11 @@ def _figure_sums(law, z, y, weight, alphas):
         scores, log_std, residual, leverage = law.leave_one_out(alpha, z, y, weight)
         with np.errstate(divide="ignore"):
             rest = np.log1p(-np.minimum(unit * leverage, 1.0))
-        terms = (scores**2, residual**2, log_std, rest, leverage)
-        for total, values in zip(sums, terms, strict=True):
-            total[index] = weight @ values
+        # What is beyond the range of doubles is looked at in the figures.
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = (scores**2, residual**2, log_std, rest, leverage)
+            for total, values in zip(sums, terms, strict=True):
+                total[index] = weight @ values
     return sums
 
 
@@ -213,7 +225,11 @@ def leave_one_out_figures(
     figures = []
     for index, alpha in enumerate(alphas):
         lambda_ = alpha / (total + 1.0)
-        squared_norm = np.sum((law.g / (law.e + total * lambda_)[:, None]) ** 2, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            theta = np.nan_to_num(law.g / (law.e + total * lambda_)[:, None])
+        # The penalty is finite where the squared norm is not.
+        with np.errstate(over="ignore"):
+            penalty = np.sum((np.sqrt(lambda_) * theta) ** 2, axis=0)
         mean = {name: values[index] / total for name, values in sums.items()}
         if sigma is None:
             scale = np.maximum(np.sqrt(mean["scores"]), sample.floor)
@@ -223,7 +239,7 @@ def leave_one_out_figures(
         loss = 0.5 * mean["scores"] / scale**2 + mean["log_std"] + constant
         # Lemma 1 for the row's own label: log Z is the loss minus the penalised loss
         # of the fit to the full sample.
-        own = 0.5 * (mean["residual"] + lambda_ * squared_norm) / scale**2 + constant
+        own = 0.5 * (mean["residual"] + penalty) / scale**2 + constant
         log_normalizer_mean = np.nan if law.bayes else float((loss - own).sum())
         figures.append(
             LeaveOneOutFigures(

@@ -95,6 +95,17 @@ def mpe_kernels(points, weight, *, lam, tol=TOLERANCE, max_iter=MAX_ITER):
     return kernels, max_iter
 
 
+def _cholesky(matrices, ridge):
+    """Return Cholesky factors, also of what rounding has made indefinite."""
+    try:
+        return np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        sizes, axes = np.linalg.eigh(matrices)
+        sizes = np.maximum(sizes, np.diagonal(ridge, axis1=1, axis2=2))
+        positive = (axes * sizes[:, None, :]) @ axes.transpose(0, 2, 1)
+        return np.linalg.cholesky(positive + ridge)
+
+
 def _log_densities(points, kernels):
     """Return log N(z_j; z_i, S_i), shape (n, n)."""
     n, q = points.shape
@@ -102,7 +113,7 @@ def _log_densities(points, kernels):
     result = np.empty((n, n))
     for block in row_blocks(n, memory_limit() // (4 * n * q)):
         ridge = (_RIDGE * trace[block] / q + 1e-300)[:, None, None] * np.eye(q)
-        roots = np.linalg.cholesky(kernels[block] + ridge)
+        roots = _cholesky(kernels[block] + ridge, ridge)
         offsets = points[None] - points[block][:, None]
         inverse = np.linalg.inv(roots)
         scaled = offsets @ inverse.transpose(0, 2, 1)

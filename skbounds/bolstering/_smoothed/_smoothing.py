@@ -90,7 +90,8 @@ class Smoothed:
             return float(streams[0]), 0.0
         error = np.nan
         if len(streams) > 1:
-            error = float(streams.std(ddof=1) / np.sqrt(len(streams)))
+            with np.errstate(over="ignore"):
+                error = float(streams.std(ddof=1) / np.sqrt(len(streams)))
         return float(np.average(streams, weights=self.sizes)), error
 
 
