@@ -420,7 +420,8 @@ BEGIN = """
 import sys
 sys.meta_path = [f for f in sys.meta_path if "Redirecting" not in type(f).__name__]
 sys.path.insert(0, sys.argv[1])
-import skbounds, pytest
+import skbounds._core, pytest
+from skbounds import smp
 assert skbounds.__file__.startswith(sys.argv[1]), skbounds.__file__
 sys.exit(pytest.main([
     "-q", "-x", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:randomly",
@@ -438,6 +439,9 @@ class Workshop:
         core = next(Path(sys.prefix).rglob("skbounds/_core*.so"), None)
         core = core or next(PACKAGE.glob("_core*"))
         shutil.copy(core, self.folder / "skbounds")
+        # Otherwise every mutant would be killed.
+        command = [sys.executable, "-c", BEGIN, str(self.folder), "--version"]
+        subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
 
     def try_mutant(self, mutant, tests):
         """Return what became of a mutant, and the test that found it.
