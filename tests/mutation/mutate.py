@@ -389,6 +389,10 @@ def tests_of(mutant, found):
         for scope, offsets in found["lines"].get(mutant.module, {}).items():
             if scope.startswith(f"{mutant.scope}."):
                 names.update(*offsets.values())
+    if not names:
+        # Nobody asks by name: whoever runs anything of the module.
+        for offsets in found["lines"].get(mutant.module, {}).values():
+            names.update(*offsets.values())
     return choose_tests(names, found["seconds"])
 
 
