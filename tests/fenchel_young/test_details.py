@@ -37,3 +37,5 @@ def test_certificates_of_classes_that_come_late(learner):
     expected = whole.surrogate_regret_certificate(1.0)
     for other in (single, tickets):
         assert_allclose(other.surrogate_regret_certificate(1.0), expected, rtol=1e-10)
+        # Nothing was learnt later than it was played.
+        assert_allclose(other._delay(), 0.0, atol=1e-10)

@@ -429,7 +429,7 @@ from skbounds import smp
 assert skbounds.__file__.startswith(sys.argv[1]), skbounds.__file__
 sys.exit(pytest.main([
     "-q", "-x", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:randomly",
-    "-W", "ignore", *sys.argv[2:],
+    *sys.argv[2:],
 ]))
 """
 
