@@ -35,8 +35,9 @@ from skbounds.sequential import (
 )
 
 PROCEDURES = [
-    None, ADDIS(0.5), ELOND(0.2), LOND(0.3), LORDPlusPlus(0.1), SAFFRON(0.5, lam=0.3),
-    LORD(0.1), AlphaSpending(0.2), ADDIS(0.5, lag=2), LORDPlusPlus(0.1, horizon=3),
+    None, ADDIS(0.5), ELOND(0.2), ELOND(0.9), LOND(0.3), LORDPlusPlus(0.1),
+    SAFFRON(0.5, lam=0.3), LORD(0.1), AlphaSpending(0.2), ADDIS(0.5, lag=2),
+    LORDPlusPlus(0.1, horizon=3),
 ]  # fmt: skip
 
 
@@ -106,8 +107,8 @@ class StudyMachine(Refusing):
     @rule(
         data=st.data(),
         seed=st.integers(0, 2**16),
-        n=st.sampled_from([1, 5, 40, 150]),
-        lift=st.sampled_from([0.0, 3.0]),
+        n=st.sampled_from([1, 5, 10, 20, 40, 150]),
+        lift=st.sampled_from([0.0, 1.0, 3.0]),
     )
     def feed(self, data, seed, n, lift):
         number = data.draw(st.sampled_from(sorted(self.open)))
