@@ -67,7 +67,7 @@ def as_numbers(y, name="y"):
     """
     if y is None:
         return y
-    what = f"{name} must hold one number for each row, or a row of numbers; got "
+    what = f"{name} must hold numbers; got "
     if issparse(y):
         raise ValueError(f"{what}a sparse matrix. Use toarray().")
     try:

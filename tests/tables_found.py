@@ -418,4 +418,19 @@ FOUND = [
         Table(steps=(("cell", 0, 3, -1e154),), target="counts"),
     ),
     ("SMPRegressor, influence", Table(target="zero"), Table()),
+    (
+        "RidgeSMPCV",
+        Table(n=7, d=1, target="offset", weighted="spread", seed=70),
+        Table(),
+    ),
+    (
+        "EarlyStoppedKernelBoost, lowrank",
+        Table(n=7, steps=(("column", 0, nan),), form="int8", target="x 1e+140", seed=2),
+        Table(),
+    ),
+    (
+        "BaumWelchHMM, student",
+        Table(d=5, steps=(("scale", 1e-100),)),
+        Table(d=5, steps=(("scale row", 6, 1e100),)),
+    ),
 ]

@@ -215,7 +215,8 @@ def aicc(path, n_samples):
 
 
 def _where(allowed, criterion):
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # Where it is not allowed it may be anything.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         values = criterion()
     return np.where(allowed[:, None], values, np.inf)
 

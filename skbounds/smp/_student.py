@@ -33,10 +33,12 @@ def scale_by_likelihood(r, freedom, weight, tol=1e-9, max_iter=200):
     total = weight.sum()
     square = r**2
     tau2 = float(weight @ square / total)
-    if tau2 == 0.0:
-        return 0.0
     for _ in range(max_iter):
-        w = (freedom + 1.0) / (freedom + square / tau2)
+        # Most of the weight may be on residuals of 0, from where it goes on to 0.
+        if tau2 == 0.0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            w = (freedom + 1.0) / (freedom + square / tau2)
         new = float(weight @ (w * square) / total)
         done = abs(new - tau2) <= tol * tau2
         tau2 = new

@@ -100,7 +100,9 @@ def quadratic_forms(rows, means, covariances, covariance_type):
             log_determinants = logs.sum(axis=1)
         else:
             log_determinants = rows.observed @ logs.T
-        if (rows.largest * precision).max() > LARGE:
+        with np.errstate(over="ignore"):
+            far = (rows.largest * precision).max() > LARGE
+        if far:
             return _one_by_one(rows, means, precision), log_determinants
         scaled = means * precision
         forms = rows.both @ np.concatenate([-2.0 * scaled, precision], axis=1).T
@@ -153,7 +155,9 @@ def _one_by_one(rows, means, precision):
         gaps = (rows.values - mean) ** 2
         if rows.observed is not None:
             gaps *= rows.observed
-        forms[:, j] = gaps @ own
+        # Beyond the range of doubles the density is 0.
+        with np.errstate(over="ignore"):
+            forms[:, j] = gaps @ own
     return forms
 
 
