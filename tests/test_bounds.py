@@ -1,8 +1,13 @@
 """Every bound, at its rate: the table of all guarantees, with few repetitions."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from guarantees import TABLE, run
 
+ROOT = Path(__file__).parents[1]
 N_LINES = sum(len(guarantee.laws) for guarantee in TABLE)
 EACH_LINE = pytest.mark.parametrize(
     ("guarantee", "law"),
@@ -35,3 +40,25 @@ def test_three_laws_each(section):
     """Of every guarantee with a theorem."""
     few = [g.name for g in TABLE if g.section == section and len(g.laws) < 3]
     assert few == []
+
+
+def test_the_guide_has_the_numbers():
+    """What it says of misuse are the frequencies of the benchmark."""
+    kept = json.loads((ROOT / "benchmarks/results/bounds_lines.json").read_text())
+    found = [line for line in kept["lines"] if line["section"] == "misuse"]
+    assert {(line["name"], line["law"]) for line in found} == {
+        (g.name, law) for g in TABLE if g.section == "misuse" for law in g.laws
+    }
+    expected = sorted(
+        f"mean {line['observed']:.1f}"
+        if line["allowed"] == 1.0
+        else f"{line['observed']:.2f}".removeprefix("0")
+        for line in found
+    )
+    guide = (ROOT / "docs/user_guide/guarantees.rst").read_text()
+    section = guide.partition(".. _guarantees_misuse:")[2].partition("What no number")[
+        0
+    ]
+    assert (
+        sorted(re.findall(r"^     - ((?:mean )?\d*\.\d+)$", section, re.M)) == expected
+    )
