@@ -48,7 +48,7 @@ NATIVE, BUILD = ROOT / "native", ROOT / "build/mutants"
 # with one another are not among them: here is only one.
 TESTS = {
     "hmm": ["steps", "identities", "oracles", "symmetric", "fit", "outputs", "theory"],
-    "sequential": ["exactness", "evidence", "adaptive", "rates"],
+    "sequential": ["exactness", "evidence", "adaptive", "experiments"],
     "fenchel_young": [
         "streams",
         "losses",
@@ -280,6 +280,12 @@ class Workshop:
 # ------------------------------------------------------------------------------- tests
 
 
+def processor_time():
+    """Return the seconds that programs started from here have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def make_map(paths):
     """Run the fast tests once, keep how long each takes."""
     import xml.etree.ElementTree as ElementTree
@@ -290,13 +296,15 @@ def make_map(paths):
     try:
         report = shop.folder / "report.xml"
         options = ["-m", "not slow", "--maxfail=1000", f"--junitxml={report}"]
-        shop.test(
-            [*options, "-o", "junit_family=xunit2", *(paths or every)], 7200, None
-        )
+        options += ["-o", "junit_family=xunit2"]
+        begin, used = time.perf_counter(), processor_time()
+        shop.test([*options, *(paths or every)], 7200, None)
+        # Other programs may have kept the tests waiting.
+        share = (processor_time() - used) / (time.perf_counter() - begin)
         for case in ElementTree.parse(report).iter("testcase"):
             name = case.get("classname").replace(".", "/") + ".py::" + case.get("name")
             if case.find("failure") is None and case.find("error") is None:
-                seconds[name] = float(case.get("time"))
+                seconds[name] = min(share, 1.0) * float(case.get("time"))
             else:
                 print("left out, for it fails without a change:", name)
     finally:
@@ -320,7 +328,7 @@ def choose_tests(topic, seconds):
         seen[function] += 1
     chosen, total = [], 0.0
     for name in sorted(mine, key=lambda name: (rank[name], seconds[name], name)):
-        if total + seconds[name] <= 0.7 * SECONDS:
+        if total + seconds[name] <= 0.45 * SECONDS:
             total += seconds[name]
             chosen.append(name)
     return sorted(chosen, key=lambda name: (seconds[name], name))
