@@ -47,7 +47,7 @@ NATIVE, BUILD = ROOT / "native", ROOT / "build/mutants"
 # Tests that reach the core, by folder of `native`. Those that compare instruction sets
 # with one another are not among them: here is only one.
 TESTS = {
-    "hmm": ["steps", "identities", "oracles", "symmetric", "fit", "outputs", "theory"],
+    "hmm": ["steps", "identities", "oracles", "transitions", "fit", "outputs", "theory"],
     "sequential": ["exactness", "evidence", "adaptive", "experiments"],
     "fenchel_young": [
         "streams",
@@ -196,7 +196,7 @@ class Workshop:
 
     def __init__(self):
         self._build()
-        self.folder = Path(tempfile.mkdtemp(prefix="mutants"))
+        self.folder = Path(tempfile.mkdtemp(prefix="skbnative"))
         skip = shutil.ignore_patterns("_core*.so", "__pycache__")
         shutil.copytree(PACKAGE, self.folder / "skbounds", ignore=skip)
         shutil.copytree(NATIVE, self.folder / "native")
