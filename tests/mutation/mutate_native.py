@@ -47,7 +47,15 @@ NATIVE, BUILD = ROOT / "native", ROOT / "build/mutants"
 # Tests that reach the core, by folder of `native`. Those that compare instruction sets
 # with one another are not among them: here is only one.
 TESTS = {
-    "hmm": ["steps", "identities", "oracles", "transitions", "fit", "outputs", "theory"],
+    "hmm": [
+        "steps",
+        "identities",
+        "oracles",
+        "transitions",
+        "fit",
+        "outputs",
+        "theory",
+    ],
     "sequential": ["exactness", "evidence", "adaptive", "experiments"],
     "fenchel_young": [
         "streams",
@@ -66,11 +74,11 @@ TESTS = {
     for topic, names in TESTS.items()
 }
 TESTS["common"] = [
-    "tests/native/test_definitions.py", "tests/hmm/test_steps.py",
-    "tests/smp/test_numerics.py", "tests/fenchel_young/test_streams.py",
+    "tests/hmm/test_steps.py", "tests/smp/test_numerics.py",
+    "tests/fenchel_young/test_streams.py",
 ]  # fmt: skip
-# With a parameter of the name of the topic.
-SHARED = ["tests/native/test_definitions.py"]
+for topic in ("common", "sequential"):
+    TESTS[topic].append("tests/native/test_definitions.py")
 TOPICS = tuple(TESTS)
 # Processor time after which a mutant hangs: other programs may keep it waiting.
 LIMIT = int(5 * SECONDS)
@@ -290,8 +298,9 @@ def make_map(paths):
     """Run the fast tests once, keep how long each takes."""
     import xml.etree.ElementTree as ElementTree
 
-    every = sorted({path for some in TESTS.values() for path in some} | set(SHARED))
+    every = sorted({path for some in TESTS.values() for path in some})
     seconds = json.loads(MAP.read_text()) if MAP.exists() and paths else {}
+    seconds = {k: v for k, v in seconds.items() if not k.startswith(tuple(paths))}
     shop = Workshop()
     try:
         report = shop.folder / "report.xml"
@@ -312,14 +321,9 @@ def make_map(paths):
     MAP.write_text(json.dumps(seconds))
 
 
-def choose_tests(topic, seconds):
+def choose_tests(topic, seconds, most=0.45 * SECONDS):
     """Return the tests of a topic, quickest first, for some seconds."""
-    mine = [
-        name
-        for name in seconds
-        if name.startswith(tuple(TESTS[topic]))
-        or (name.startswith(tuple(SHARED)) and f"{topic}." in name)
-    ]
+    mine = [name for name in seconds if name.startswith(tuple(TESTS[topic]))]
     # Few of each function's parameters before many of one.
     rank, seen = {}, Counter()
     for name in sorted(mine, key=lambda name: (seconds[name], name)):
@@ -328,7 +332,7 @@ def choose_tests(topic, seconds):
         seen[function] += 1
     chosen, total = [], 0.0
     for name in sorted(mine, key=lambda name: (rank[name], seconds[name], name)):
-        if total + seconds[name] <= 0.45 * SECONDS:
+        if total + seconds[name] <= most:
             total += seconds[name]
             chosen.append(name)
     return sorted(chosen, key=lambda name: (seconds[name], name))
@@ -357,11 +361,13 @@ def equivalents():
     return {name.strip(): why.strip() for name, why in pairs}
 
 
-def try_mutant(shop, file, number, seed, seconds):
+def try_mutant(shop, file, number, seed, seconds, **options):
     """Try a mutant and note what became of it."""
     topic, (line, what, *_) = files()[file], mutants(file)[number]
-    tests, begin = choose_tests(topic, seconds), time.perf_counter()
-    result = shop.test(tests) if shop.build(file, number) else "not compiled"
+    tests, begin = choose_tests(topic, seconds, **options), time.perf_counter()
+    limit = LIMIT + int(2 * sum(seconds[name] for name in tests))
+    built = shop.build(file, number)
+    result = shop.test(tests, limit) if built else "not compiled"
     row = {
         "key": key_of(file, number), "topic": topic, "file": file, "line": line,
         "what": what, "seed": seed, "tests": len(tests), "result": result,
@@ -388,14 +394,14 @@ def run(n, seed):
 
 
 def run_again():
-    """Try the survivors that are not known to be equivalent."""
+    """Try the survivors that are not known to be equivalent, with more of the tests."""
     seconds, known, shop = json.loads(MAP.read_text()), equivalents(), Workshop()
     try:
         for row in results().values():
             number = int(row["key"].split(":")[1])
             now = key_of(row["file"], number) == row["key"]
             if row["result"] == "survived" and now and name_of(row) not in known:
-                try_mutant(shop, row["file"], number, row["seed"], seconds)
+                try_mutant(shop, row["file"], number, row["seed"], seconds, most=60.0)
     finally:
         shop.close()
 
