@@ -34,6 +34,12 @@ def oldest(session):
     session.run("pytest", "-q", *arguments, env=ONE_THREAD)
 
 
+@nox.session(venv_backend="none")
+def matrix(session):
+    """Test other versions of Python and of the libraries: ``tests/matrix.py``."""
+    session.run("python", "tests/matrix.py", *session.posargs)
+
+
 @nox.session
 def doctests(session):
     """Run the examples of docstrings, guide and README."""

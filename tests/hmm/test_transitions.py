@@ -1,5 +1,7 @@
 """M-steps of the transition matrix against numerical maximisers."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import hmm as ref
 from reference import hmm_more as more
+from skbounds._core import hmm as _core
 
 from hmm.toy import random_sequences, random_theta, rows, stochastic, unfinished
 from skbounds.hmm import BaumWelchHMM
@@ -196,6 +199,29 @@ def test_long_windows(s, k):
     ]
     found = model.predict_proba(X, lengths=lengths)
     assert_allclose(found, np.vstack(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("s", [1, 2, 4, 8])
+@pytest.mark.parametrize("more", [1, 6])
+def test_pairs_of_long_windows(s, more):
+    """Their sums over the rows, with one sequence and with several."""
+    rng = np.random.default_rng(s)
+    B, A, start = rng.random((90, s)) + 0.05, stochastic(rng, s), stochastic(rng, s)[0]
+    k, law = 2 * s + more, ref.stationary(A)
+    for starts in ([0, 90], [0, 50, 53, 90]):
+        posterior, pairs = np.zeros((90, s)), np.zeros((s, s))
+        failed = np.zeros(90, bool)
+        _core.windows(
+            B, np.array(starts), start, law, A, True, k, posterior, pairs, failed
+        )
+        cuts = pairwise(starts)
+        parts = [
+            ref.window_posteriors(np.log(B[a:b]), start, A, k, step=ref.smooth)
+            for a, b in cuts
+        ]
+        assert not failed.any()
+        assert_allclose(posterior, np.vstack([gamma for gamma, _ in parts]), atol=1e-12)
+        assert_allclose(pairs, sum(xi.sum(axis=0) for _, xi in parts), atol=1e-10)
 
 
 @pytest.mark.parametrize("k", [5, 12])

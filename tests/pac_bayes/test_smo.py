@@ -119,13 +119,14 @@ def test_rows_on_demand_give_the_same_optimum(d):
             assert_allclose(problem.v, gradient, atol=1e-9)
 
 
-def test_a_cap_ends_the_work_and_is_reported():
-    """The solver stops after the iterations it is given, in a feasible point."""
+@pytest.mark.parametrize("C, per_row", [(1000.0, 0.5), (1.0, 1.5)])
+def test_a_cap_ends_the_work_and_is_reported(C, per_row):
+    """After the iterations it is given, of all entries or of few; a feasible point."""
     X, y = noisy_rings(np.random.default_rng(2), 200)
     problem, _, _ = make_problem(X, y)
-    n_iter, capped = problem.advance(1000.0, 1e-8, 0.5)
-    assert (n_iter, capped) == (100, True)
-    assert np.abs(problem.beta).max() <= 1000.0
+    n_iter, capped = problem.advance(C, 1e-8, per_row)
+    assert (n_iter, capped) == (200 * per_row, True)
+    assert np.abs(problem.beta).max() <= C
     assert abs(problem.beta.sum()) < 1e-6
 
 

@@ -137,6 +137,19 @@ def test_running_p_values(kind, seed):
     assert_array_equal(whole.evalues_, test.evalues_)
 
 
+@pytest.mark.parametrize("unit", [2.0**-12, 2.0**12])
+@pytest.mark.parametrize("epsilon", [0.0, 0.25])
+def test_units_of_running_p_values(unit, epsilon):
+    """What is skipped as too little to matter does not depend on the unit."""
+    arms, rewards = log_of("normal", [0.0, 0.3, 0.7, 0.6], 300)
+    plain = BestArmTest(4, sigma=1.0, epsilon=epsilon)
+    other = BestArmTest(4, sigma=unit, epsilon=unit * epsilon)
+    plain.observe(arms, rewards)
+    other.observe(arms, unit * rewards)
+    assert_allclose(other.p_values_, plain.p_values_, rtol=1e-9)
+    assert plain.log_p_value_ < -1.0
+
+
 @each_kind
 def test_order_and_batches(kind):
     """Of all rewards (but bounded ones of one arm) the order does not matter."""

@@ -1,5 +1,7 @@
 """The numerical pieces of the logistic predictors on their own."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -115,6 +117,27 @@ def test_one_step_roots(eta, log_h, slope, label):
     low, high = sorted([eta, eta + h * slope * (2 * label - 1)])
     expected = brentq(equation, low - 1e-9, high + 1e-9, xtol=1e-13, rtol=1e-14)
     assert root[0, 0] == pytest.approx(expected, abs=1e-10, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_step_roots_to_the_last_digits(seed):
+    """Against the equation in 50 digits: nothing is left but rounding of its terms."""
+    rng = np.random.default_rng(seed)
+    eta, h = rng.normal(size=30) * 4.0, 10.0 ** rng.uniform(-3, 3, size=30)
+    slope = np.tile([0.3, 0.3, 1.0, 1.0], (30, 1))
+    root = np.empty((30, 4))
+    one_step_roots(eta, h, slope, slope * [0.0, 1.0, 0.0, 1.0], root)
+    with localcontext(prec=50):
+        for i in range(30):
+            for j, (a, label) in enumerate(zip(slope[0], [0, 1, 0, 1], strict=True)):
+                gain = Decimal(h[i]) * Decimal(a)
+                x = Decimal(root[i, j])
+                for _ in range(5):
+                    p = 1 / (1 + (-x).exp())
+                    value = x - Decimal(eta[i]) - gain * (label - p)
+                    x -= value / (1 + gain * p * (1 - p))
+                scale = abs(eta[i]) + abs(float(x)) + float(gain * abs(label - p))
+                assert abs(float(x - Decimal(root[i, j]))) <= 1e-15 * scale
 
 
 @given(
