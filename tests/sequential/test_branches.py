@@ -168,7 +168,7 @@ def test_test_of_other_numbers_of_arms():
     test.observe([0, 1, 2], [0.0, 1.0, 2.0])
     state = test.to_dict()
     for name in ("counts", "outstanding"):
-        with pytest.raises(ValueError, match="another number of arms|2 numbers|3"):
+        with pytest.raises(ValueError, match=r"another number of arms|2 numbers|3"):
             BestArmTest.from_dict({**state, name: state[name][:2]})
     state["params"] = {**state["params"], "n_arms": 2}
     with pytest.raises(ValueError, match="another number of arms than n_arms"):
@@ -180,7 +180,7 @@ def test_generator_that_is_unknown():
     test.run(lambda arm, size, rng: rng.normal(size=size) + 9.0 * arm)
     state = test.to_dict()
     state["rng"] = {**state["rng"], "bit_generator": "Other"}
-    with pytest.raises(ValueError, match="generator must be one of .*; got 'Other'"):
+    with pytest.raises(ValueError, match=r"generator must be one of .*; got 'Other'"):
         BestArmTest.from_dict(state)
 
 
