@@ -95,17 +95,21 @@ class TestRowsThatAreImpossible:
 
 
 def test_sequences_that_cannot_be_decoded():
-    X = np.array([[0.0], [1.0], [0.0], [1.0], [1.0], [0.0]])
-    model = BaumWelchHMM(n_components=2, max_iter=3, tol=0.0, random_state=0)
+    """A chain that stays where it is meets a value that its state never gives."""
+    X = np.array([[0], [1], [0], [1], [1], [0], [1], [0]])
+    model = BaumWelchHMM(2, emission="categorical", max_iter=2, tol=0.0, random_state=0)
     with pytest.warns(UserWarning):
-        model.fit(two_states())
+        model.fit(X)
     model.transmat_, model.startprob_ = np.eye(2), np.array([1.0, 0.0])
-    model.means_ = np.array([[0.0], [1e3]])
-    for far in (1e200, -1e200):
-        with pytest.raises(
-            ValueError, match="no sequence of states has"
-        ):
-            model.decode(np.where(X > 0.0, far, 0.0))
+    for table in model.emission_proba_:
+        table[:] = np.eye(2)
+    log_prob, states = model.decode(np.zeros((4, 1), dtype=int))
+    assert_allclose(log_prob, 0.0, atol=1e-12)
+    assert_array_equal(states, np.zeros(4))
+    with pytest.raises(
+        ValueError, match="no sequence of states has a positive density"
+    ):
+        model.decode(X)
 
 
 def test_symmetric_model():
