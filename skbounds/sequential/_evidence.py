@@ -361,7 +361,8 @@ def planned_pulls(
                 f"base_rate is for rewards='binary' only; got {base_rate!r}."
             )
         variances = 2.0 * check_sigma(sigma) ** 2
-    total = 2.0 * (variances / lift) * expected_total(K, level) / lift
+    with np.errstate(over="ignore"):
+        total = 2.0 * (variances / lift) * expected_total(K, level) / lift
     if not total < LARGEST_REWARD:
         raise ValueError(f"lift must not be that small; got {lift!r}.")
     return max(int(np.ceil(total)), 1)

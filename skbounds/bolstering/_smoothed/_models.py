@@ -343,7 +343,8 @@ def _radial(estimator, affine):
 
 def _rbf_part(kernel):
     """Return height and length of a kernel that is a multiple of one RBF, or None."""
-    if isinstance(kernel, RBF):
+    # Not `isinstance`: scikit-learn's Matern is a subclass.
+    if type(kernel) is RBF:
         return None if kernel.anisotropic else (1.0, float(kernel.length_scale))
     if isinstance(kernel, Product):
         for one, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
