@@ -16,7 +16,6 @@ from skbounds._typing import MatrixLike, RandomState
 from skbounds._validation import check_array
 from skbounds.fenchel_young._losses import FenchelYoungLoss
 from skbounds.fenchel_young._online import FenchelYoungOnline, Learner
-from skbounds.fenchel_young._targets import asks_to_grow
 
 
 class FenchelYoungOnlineRanker(FenchelYoungOnline):
@@ -365,8 +364,6 @@ class FenchelYoungOnlineRanker(FenchelYoungOnline):
     def _encode(self, y, classes, first, complete):
         Y = check_array(y, dtype=None, input_name="y", estimator=self)
         refuse_missing(Y)
-        if asks_to_grow(classes):
-            self._check_that_classes_may_grow()
         if Y.shape[1] < 2:
             raise ValueError(f"y must rank at least 2 items; got {Y.shape[1]}.")
         if not first and Y.shape[1] != self.n_items_:
