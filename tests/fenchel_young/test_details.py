@@ -16,6 +16,11 @@ def test_margin_of_few_draws():
     expected = _bounds.draw_margin(loss * (1.0 - loss), 0.1)
     assert_allclose(clf.draw_margin(0.1), expected, rtol=1e-12)
     assert expected < 0.9 * _bounds.draw_margin(1.0, 0.1)
+    # Losses that count four times are in units of four.
+    clf = FenchelYoungOnlineClassifier(random_state=0)
+    clf.play([[1.0, 2.0]], [1], classes=[0, 1], sample_weight=[4.0])
+    assert_allclose(clf.expected_cumulative_loss_, 4.0 * loss)
+    assert_allclose(clf.draw_margin(0.1), 4.0 * expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("learner", ["mixture", "ogd", "adaptive"])
