@@ -97,7 +97,7 @@ def test_classes_of_constant_rows():
     with pytest.warns(UserWarning, match="The kernel sees the rows as the same"):
         model.fit(X, y)
     proba = model.predict_proba(X)
-    assert_allclose(proba, np.tile([1 / 3, 2 / 3], (30, 1)), atol=0.05)
+    assert_allclose(proba, np.tile([1 / 3, 2 / 3], (30, 1)), rtol=1e-6)
     assert (model.predict(X) == 1).all()
 
 
@@ -149,3 +149,23 @@ class TestDisplays:
         assert display.names == [f"x{j}" for j in largest]
         assert_allclose(display.relevance, sizes[largest])
         assert len(ax.patches) == 2
+
+
+def test_offset_of_constant_rows():
+    """Of rows that are all the same only the mean is known."""
+    X, y = np.ones((20, 2)), np.arange(20.0)
+    model = EarlyStoppedKernelBoost(relevance="ard", random_state=0)
+    with pytest.warns(UserWarning, match="The kernel sees the rows as the same"):
+        model.fit(X, y)
+    assert_allclose(model.predict(X), np.full(20, 9.5), rtol=1e-9)
+
+
+def test_names_of_features():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y = data(60)
+    frame = pd.DataFrame(X, columns=["one", "two", "three"])
+    model = EarlyStoppedKernelBoost(relevance="ard", random_state=0).fit(frame, y)
+    display = RelevanceDisplay.from_estimator(model, plot=False)
+    assert display.names == ["one", "two", "three"]
+    assert_allclose(display.relevance, np.sqrt(model.relevance_))
