@@ -204,3 +204,12 @@ class TestStandardErrors:
         assert errors
         for name, values in errors.items():
             assert np.isnan(values).all(), name
+
+
+def test_gain_that_is_not_known():
+    """One step tells nothing of the rate of the others."""
+    model = BaumWelchHMM(2, max_iter=1, tol=0.0, random_state=0)
+    with pytest.warns(UserWarning):
+        model.fit(two_states())
+    assert not np.isfinite(model.remaining_gain_)
+    assert "left to gain is not known" in model._knowledge()

@@ -1,5 +1,7 @@
 """Branches that no other test takes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +13,7 @@ from skbounds.kernel_boost import (
     RelevanceDisplay,
     StoppingPathDisplay,
 )
+from skbounds.kernel_boost._class_stopping import working_norm
 from skbounds.kernel_boost._folds import numbers_of_split
 from skbounds.kernel_boost._hashes import value_hashes
 from skbounds.kernel_boost._kernels import scale_gamma
@@ -169,3 +172,24 @@ def test_names_of_features():
     display = RelevanceDisplay.from_estimator(model, plot=False)
     assert display.names == ["one", "two", "three"]
     assert_allclose(display.relevance, np.sqrt(model.relevance_))
+
+
+def test_norm_of_a_spectrum_without_eigenvalues():
+    """A kernel of zeros has no function but 0."""
+    none = SimpleNamespace(
+        n_samples=5, eigenvalues=np.empty(0), coefficients=np.empty((0, 1))
+    )
+    assert working_norm(none, 1.0) == 0.0
+
+
+def test_path_without_theory():
+    """Neither a line of theory nor one of other rows is drawn."""
+    pytest.importorskip("matplotlib").use("Agg")
+    times = np.array([1, 2, 4])
+    display = StoppingPathDisplay(
+        times=times, criterion=np.array([3.0, 1.0, 2.0]), df=np.array([1.0, 2.0, 3.0]),
+        train_loss=np.array([3.0, 2.0, 1.0]), stopping_time=2,
+    ).plot()  # fmt: skip
+    labels = [line.get_label() for axis in display.figure_.axes for line in axis.lines]
+    assert "T = 2" in labels
+    assert not any("theory" in label or "other rows" in label for label in labels)
