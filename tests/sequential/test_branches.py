@@ -167,9 +167,10 @@ def test_test_of_other_numbers_of_arms():
     test = BestArmTest(3)
     test.observe([0, 1, 2], [0.0, 1.0, 2.0])
     state = test.to_dict()
-    for name in ("counts", "outstanding"):
-        with pytest.raises(ValueError, match=r"another number of arms|2 numbers|3"):
-            BestArmTest.from_dict({**state, name: state[name][:2]})
+    with pytest.raises(ValueError, match="another number of arms than n_arms"):
+        BestArmTest.from_dict({**state, "counts": state["counts"][:2]})
+    with pytest.raises(ValueError, match=r"3 integers .* as .outstanding."):
+        BestArmTest.from_dict({**state, "outstanding": [0, 0]})
     state["params"] = {**state["params"], "n_arms": 2}
     with pytest.raises(ValueError, match="another number of arms than n_arms"):
         BestArmTest.from_dict(state)
