@@ -1,5 +1,7 @@
 """Branches that no other test takes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,6 +16,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 
 from skbounds.bolstering import (
     BolsteredScorer,
@@ -24,10 +27,11 @@ from skbounds.bolstering import (
     log_pseudo_likelihood,
     vc_bound,
 )
-from skbounds.bolstering._losses import respond
+from skbounds.bolstering._losses import resolve_losses, respond
 from skbounds.bolstering._parts import _leave_one_out as loo
 from skbounds.bolstering._parts._deals import _have_two_classes
 from skbounds.bolstering._parts._matching import match_pairs
+from skbounds.bolstering._parts._uncertainty import _variance
 from skbounds.bolstering._rows import digest
 from skbounds.bolstering._smoothed._measure import _mpe_in_span
 from skbounds.bolstering._smoothed._models import _linear, _radial, _rbf_part
@@ -354,3 +358,68 @@ class TestRows:
         X = sparse.csr_array(X)
         found = scorer.estimate(Ridge().fit(X, y), X, y).error
         assert_allclose(found, dense, rtol=1e-3)
+
+
+class TestMore:
+    def test_deviation_of_one_row(self):
+        assert np.isnan(_variance(np.array([3.0, 4.0]), np.array([1.0, 0.0])))
+        found = _variance(np.array([3.0, 4.0, 9.0]), np.array([1.0, 1.0, 0.0]))
+        assert_allclose(found, 0.5)
+
+    def test_many_dimensions(self):
+        X, y = data(40, 6)
+        scorer = BolsteredScorer(method="x", kernel="mm", random_state=0)
+        with pytest.warns(UserWarning, match="kernel='mm' in 6 dimensions moves rows"):
+            found = scorer.estimate(Ridge().fit(X, y), X, y)
+        assert found.error > found.resubstitution
+
+    def test_targets_of_one_column(self):
+        X, y = data()
+        scorer = BolsteredScorer(random_state=0)
+        found = scorer.estimate(Ridge().fit(X, y), X, y[:, None]).error
+        assert_allclose(found, scorer.estimate(Ridge().fit(X, y), X, y).error)
+
+    def test_covariances_of_a_family_by_its_draws(self):
+        """Those of normal draws are the normal member's, up to their number."""
+        X, y = data(40, 2)
+        own = MomentKernel(family=lambda draws: draws)
+        kernels = [
+            BolsteredScorer(method="x", kernel=kernel).fit(X, y).kernel_
+            for kernel in (own, MomentKernel(family="normal"))
+        ]
+        assert_allclose(kernels[0], kernels[1], rtol=0.02, atol=0.01)
+
+    def test_candidates_that_a_function_chose(self):
+        X, y = data()
+        search = BolsteredSearchCV(
+            Ridge(),
+            {"alpha": [0.1, 1.0]},
+            loss=["squared", "absolute"],
+            refit=lambda results: 1,
+        ).fit(X, y)
+        assert search.best_params_ == {"alpha": 1.0}
+        with pytest.raises(ValueError, match="score needs refit to be the name"):
+            search.score(X, y)
+        search = BolsteredSearchCV(
+            Ridge(),
+            {"alpha": [0.1, 1.0]},
+            scoring=["r2", "neg_mean_squared_error"],
+            refit=lambda results: 1,
+        ).fit(X, y)
+        with pytest.raises(ValueError, match="name of one of the scores; got refit="):
+            search.score(X, y)
+
+    @pytest.mark.parametrize("options", [{"weights": "distance"}, {"n_neighbors": 30}])
+    def test_neighbours_without_a_short_cut(self, options):
+        X, y = data()
+        model = KNeighborsRegressor(**options).fit(X, y)
+        table = SimpleNamespace(X=X)
+        question = SimpleNamespace(estimator=model, targets=y, table=table)
+        assert loo._of_neighbors(question) is None
+
+    def test_losses_that_are_not_finite(self):
+        loss = resolve_losses("squared", False)[0]
+        y = np.array([1.0, 2.0])
+        assert_array_equal(loss(y, np.array([1.0, 4.0])), [0.0, 4.0])
+        with pytest.raises(ValueError, match="loss='squared' is not finite for some"):
+            loss(y, np.array([1.0, np.inf]))

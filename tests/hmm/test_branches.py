@@ -164,3 +164,52 @@ class TestDisplays:
             assert errors[-1] < errors[0]
         labels = ax.get_legend_handles_labels()[1]
         assert not any("true" in label for label in labels)
+
+
+class TestStandardErrors:
+    def test_other_kinds_of_the_symmetric_model(self):
+        options = {"structure": "symmetric", "sigma": 1.0, "mixing_bound": 0.99}
+        model = BaumWelchHMM(**options).fit(two_states())
+        with pytest.raises(ValueError, match="has kind='observed' only"):
+            model.standard_errors("sandwich")
+
+    def test_what_is_fixed(self):
+        """It has none; of the rest states that are seen would tell more (Louis)."""
+        X = two_states()
+        known = {
+            "means_init": [[-2.0], [2.0]],
+            "transmat_init": [[0.95, 0.05], [0.05, 0.95]],
+        }
+        fixed = BaumWelchHMM(**known, fixed=("means", "transmat"), tol=1e-10)
+        fixed.fit(X)
+        errors = fixed.standard_errors_
+        assert np.isnan(errors["means"]).all()
+        assert np.isnan(errors["transmat"]).all()
+        found = errors["covariances"].ravel()
+        size = fixed.predict_proba(X).sum(axis=0)
+        seen = fixed.covariances_.ravel() * np.sqrt(2.0 / size)
+        assert (found >= seen).all()
+        # Of states that are four deviations apart not much more.
+        assert (found <= 1.5 * seen).all()
+
+    def test_nothing_is_free(self):
+        known = {
+            "means_init": [[-2.0], [2.0]],
+            "covariances_init": np.ones((2, 1, 1)),
+            "transmat_init": [[0.95, 0.05], [0.05, 0.95]],
+        }
+        fixed = ("means", "covariances", "transmat", "startprob")
+        model = BaumWelchHMM(**known, startprob_init=[0.5, 0.5], fixed=fixed)
+        errors = model.fit(two_states()).standard_errors_
+        assert errors
+        for name, values in errors.items():
+            assert np.isnan(values).all(), name
+
+
+def test_gain_that_is_not_known():
+    """One step tells nothing of the rate of the others."""
+    model = BaumWelchHMM(2, max_iter=1, tol=0.0, random_state=0)
+    with pytest.warns(UserWarning):
+        model.fit(two_states())
+    assert not np.isfinite(model.remaining_gain_)
+    assert "left to gain is not known" in model._knowledge()

@@ -1,5 +1,7 @@
 """Branches that no other test takes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +13,7 @@ from skbounds.kernel_boost import (
     RelevanceDisplay,
     StoppingPathDisplay,
 )
+from skbounds.kernel_boost._class_stopping import working_norm
 from skbounds.kernel_boost._folds import numbers_of_split
 from skbounds.kernel_boost._hashes import value_hashes
 from skbounds.kernel_boost._kernels import scale_gamma
@@ -97,7 +100,7 @@ def test_classes_of_constant_rows():
     with pytest.warns(UserWarning, match="The kernel sees the rows as the same"):
         model.fit(X, y)
     proba = model.predict_proba(X)
-    assert_allclose(proba, np.tile([1 / 3, 2 / 3], (30, 1)), atol=0.05)
+    assert_allclose(proba, np.tile([1 / 3, 2 / 3], (30, 1)), rtol=1e-6)
     assert (model.predict(X) == 1).all()
 
 
@@ -149,3 +152,44 @@ class TestDisplays:
         assert display.names == [f"x{j}" for j in largest]
         assert_allclose(display.relevance, sizes[largest])
         assert len(ax.patches) == 2
+
+
+def test_offset_of_constant_rows():
+    """Of rows that are all the same only the mean is known."""
+    X, y = np.ones((20, 2)), np.arange(20.0)
+    model = EarlyStoppedKernelBoost(relevance="ard", random_state=0)
+    with pytest.warns(UserWarning, match="The kernel sees the rows as the same"):
+        model.fit(X, y)
+    assert_allclose(model.predict(X), np.full(20, 9.5), rtol=1e-9)
+
+
+def test_names_of_features():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y = data(60)
+    frame = pd.DataFrame(X, columns=["one", "two", "three"])
+    model = EarlyStoppedKernelBoost(relevance="ard", random_state=0).fit(frame, y)
+    display = RelevanceDisplay.from_estimator(model, plot=False)
+    assert display.names == ["one", "two", "three"]
+    assert_allclose(display.relevance, np.sqrt(model.relevance_))
+
+
+def test_norm_of_a_spectrum_without_eigenvalues():
+    """A kernel of zeros has no function but 0."""
+    none = SimpleNamespace(
+        n_samples=5, eigenvalues=np.empty(0), coefficients=np.empty((0, 1))
+    )
+    assert working_norm(none, 1.0) == 0.0
+
+
+def test_path_without_theory():
+    """Neither a line of theory nor one of other rows is drawn."""
+    pytest.importorskip("matplotlib").use("Agg")
+    times = np.array([1, 2, 4])
+    display = StoppingPathDisplay(
+        times=times, criterion=np.array([3.0, 1.0, 2.0]), df=np.array([1.0, 2.0, 3.0]),
+        train_loss=np.array([3.0, 2.0, 1.0]), stopping_time=2,
+    ).plot()  # fmt: skip
+    labels = [line.get_label() for axis in display.figure_.axes for line in axis.lines]
+    assert "T = 2" in labels
+    assert not any("theory" in label or "other rows" in label for label in labels)

@@ -1,9 +1,11 @@
 """Branches that no other test takes."""
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbounds.pac_bayes import _kernels
+from skbounds.pac_bayes import PACBayesSVMEnsemble, _kernels
 from skbounds.pac_bayes._kernels import scale_gamma
 from skbounds.pac_bayes._svm_ensemble import _among
 from skbounds.pac_bayes._svm_schemes import _calibrate
@@ -43,3 +45,22 @@ def test_calibration_without_scores_of_a_voter():
     truth = np.array([0, 1, 0, 1])
     assert _calibrate(None, np.ones(2)) is None
     assert _calibrate(({0: truth}, truth), np.array([0.5, 0.5])) is None
+
+
+def test_rows_to_certify_that_no_kernel_matrix_has():
+    K, y = np.eye(20), np.arange(20) % 2
+    model = PACBayesSVMEnsemble(kernel="precomputed", refit=True)
+    with pytest.raises(ValueError, match="refit=True needs the kernel matrix of all"):
+        model.fit(K, y, X_cert=K, y_cert=y)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_refitted_on_rows_to_certify(kind):
+    """Then the members are of all rows, and nothing is certified any more."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0.0).astype(int)
+    model = PACBayesSVMEnsemble(refit=True, random_state=0)
+    model.fit(kind(X[:40]), y[:40], X_cert=kind(X[40:]), y_cert=y[40:])
+    assert not model.certified_
+    assert "not certified: refitted on the certification rows" in model._knowledge()
+    assert (model.predict(kind(X)) == y).mean() > 0.9

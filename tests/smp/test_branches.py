@@ -103,3 +103,13 @@ def test_counts_without_an_intercept():
     plain = PoissonRegressor(fit_intercept=False).fit(X, y)
     assert_array_equal(model.estimator_.coef_, plain.coef_)
     assert model._features(X).shape == (60, 2)
+
+
+def test_categories_without_weight():
+    da = pytest.importorskip("dask.array", reason="extra scale not installed")
+    from skbounds import GaussianSMP, MultinomialSMP
+
+    X = da.ones((6, 1), chunks=3)
+    for model in (MultinomialSMP(), GaussianSMP()):
+        with pytest.raises(ValueError, match=r"[Ww]eight"):
+            model.fit(X, sample_weight=da.zeros(6, chunks=3))
