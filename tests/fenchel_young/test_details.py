@@ -1,10 +1,16 @@
 """Details that no other test saw: found by small changes of the code."""
 
+import warnings
+
 import pytest
 from numpy.testing import assert_allclose
 
 from fenchel_young.test_growing import make_stream
-from skbounds.fenchel_young import FenchelYoungOnlineClassifier, _bounds
+from skbounds.fenchel_young import (
+    FenchelYoungOnlineClassifier,
+    FenchelYoungOnlineOrdinalClassifier,
+    _bounds,
+)
 
 
 def test_margin_of_few_draws():
@@ -44,3 +50,13 @@ def test_certificates_of_classes_that_come_late(learner):
         assert_allclose(other.surrogate_regret_certificate(1.0), expected, rtol=1e-10)
         # Nothing was learnt later than it was played.
         assert_allclose(other._delay(), 0.0, atol=1e-10)
+
+
+def test_two_levels_have_one_order_only():
+    """Of three that are texts the order is told."""
+    X = [[0.0], [1.0], [2.0], [3.0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FenchelYoungOnlineOrdinalClassifier().fit(X, ["a", "b", "b", "a"])
+    with pytest.warns(UserWarning, match="a < b < c"):
+        FenchelYoungOnlineOrdinalClassifier().fit(X, ["a", "b", "c", "a"])

@@ -10,6 +10,7 @@ from reference import hmm_more as more
 
 from hmm.toy import parameters
 from skbounds.hmm import BaumWelchHMM, _em
+from skbounds.hmm._fit import _best
 from skbounds.hmm._mixing import contraction_rate
 from skbounds.hmm._starts import Guesses
 
@@ -89,3 +90,9 @@ def test_sums_of_several_groups(monkeypatch, n_jobs):
     cut = fit()
     for name in ("startprob_", "transmat_", "means_", "covariances_"):
         assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)
+
+
+def test_the_best_start_is_the_one_that_ended_best():
+    ends = {"slow": [-9.0, -5.0, -4.0], "fast": [-6.0, -3.0, -4.5]}
+    climbs = [SimpleNamespace(name=name, history=end) for name, end in ends.items()]
+    assert _best(climbs, lambda climb: [], None).name == "slow"

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skbounds.sequential import MABFDR, BestArmTest, simulate_best_arm_tests
+from skbounds.sequential import (
+    MABFDR,
+    AlphaSpending,
+    BatchBH,
+    BestArmTest,
+    planned_pulls,
+    simulate_best_arm_tests,
+)
 from skbounds.sequential._functions import draw_seeds
 
 
@@ -75,3 +82,38 @@ def test_simulated_tests_end_when_their_p_value_allows_it():
     assert p.max() <= 0.1
     # One more reward each makes that much of a difference.
     assert np.quantile(p, 0.5) > 0.075 and np.quantile(p, 0.9) > 0.09
+
+
+def test_planned_rewards_of_conversions():
+    """The formula of the docstring, at rates up to one."""
+    for base, lift in ((0.1, 0.02), (0.5, 0.5), (0.0, 0.3)):
+        better = base + lift
+        variances = base * (1.0 - base) + better * (1.0 - better)
+        expected = 2.0 * variances / lift**2 * (np.log(1.0 / 0.05) + 2.6)
+        found = planned_pulls(lift, rewards="binary", base_rate=base, level=0.05)
+        assert found == np.ceil(expected)
+
+
+def test_simulated_rates_may_be_zero_and_one():
+    found = simulate_best_arm_tests(
+        [[0.0, 1.0]], rewards="bernoulli", max_pulls=1000, random_state=0
+    )
+    assert found["best"].tolist() == [1]
+
+
+def test_batches_take_sequences_that_do_not_increase():
+    with pytest.raises(ValueError, match="gamma"):
+        BatchBH(gamma=[0.1, 0.2, 0.3]).test([0.5])
+    assert BatchBH(gamma=[0.3, 0.2, 0.1]).test([0.5]).tolist() == [False]
+
+
+def test_open_tests_of_alpha_spending_are_written_down():
+    """Levels are 6 alpha / (pi t)^2, also of tests that are not decided yet."""
+    procedure = AlphaSpending(0.1)
+    procedure.test(0.5)
+    procedure.begin()
+    procedure.begin()
+    state = procedure.to_dict()
+    again = AlphaSpending.from_dict(state)
+    assert again.to_dict() == state
+    assert_allclose(again.next_level_, 6.0 * 0.1 / (np.pi * 4) ** 2)
