@@ -194,7 +194,8 @@ def expectation(
 def _normalise(posterior):
     """Divide probabilities of differences of large logarithms by their sums."""
     sums = posterior.sum(axis=1, keepdims=True)
-    if not np.all(np.abs(sums - 1.0) < _LOST):
+    # Where the data are impossible they are nan, which others tell.
+    if (np.abs(sums - 1.0) >= _LOST).any():
         raise ValueError(
             "the data are too far from the model (means and covariances) for double "
             "precision: differences of log densities are rounding."
