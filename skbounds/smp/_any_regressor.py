@@ -331,9 +331,16 @@ class SMPRegressor(
 
     def _law_of(self, terms):
         start, square, linear, least = terms
-        penalty = 0.5 * least / self.sigma_**2
-        log_normalizer = -0.5 * np.log(square) - penalty
-        return start - linear / square, self.sigma_ / np.sqrt(square), log_normalizer
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            penalty = 0.5 * least / self.sigma_**2
+            log_normalizer = -0.5 * np.log(square) - penalty
+            mean, std = start - linear / square, self.sigma_ / np.sqrt(square)
+        if not all(np.isfinite(part).all() for part in (mean, std, log_normalizer)):
+            raise ValueError(
+                "the law of a row of X is beyond the range of doubles: the row is too "
+                "far from the others, or the targets are too small. Rescale X or y."
+            )
+        return mean, std, log_normalizer
 
     # ---------------------------------------------------------------- other models
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from skbounds.smp import SMPRegressor
 from skbounds.smp._design import Design
 from skbounds.smp._folds import is_wide
 from skbounds.smp._logistic_chunks import _evaluate, _loss
@@ -39,3 +40,10 @@ def test_chunks_without_rows_add_nothing(n_classes):
         empty = function(Z[:0], codes[:0], np.ones(0), n_classes, *more)
         assert [np.shape(part) for part in empty] == [np.shape(part) for part in full]
         assert not any(np.any(part) for part in empty)
+
+
+def test_targets_whose_squares_vanish_are_refused_in_words():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 1)), 1e-300 * rng.normal(size=12)
+    with pytest.raises(ValueError, match=r"squares|too small"):
+        SMPRegressor().fit(X, y).predict(X)
