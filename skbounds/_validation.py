@@ -1,8 +1,10 @@
-"""scikit-learn's checks of arrays, without what NumPy warns of while they look."""
+"""Checks of numbers; scikit-learn's without what NumPy warns of while they look."""
 
 from __future__ import annotations
 
 from functools import wraps
+from numbers import Real
+from typing import TypeGuard
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,6 +21,7 @@ __all__ = [
     "assert_all_finite",
     "check_array",
     "check_classification_targets",
+    "is_number",
     "type_of_target",
     "validate_data",
 ]
@@ -51,6 +54,13 @@ def validate_data(*args, **kwargs):
         raise ValueError(
             "Found array with 0 sample(s) while a minimum of 1 is required."
         ) from None
+
+
+def is_number(value) -> TypeGuard[float]:
+    """Tell whether this is a real number, and no truth value."""
+    return isinstance(value, (Real, np.floating, np.integer)) and not isinstance(
+        value, (bool, np.bool_)
+    )
 
 
 def as_numbers(y, name="y"):

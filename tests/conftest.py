@@ -32,6 +32,14 @@ TESTS = Path(__file__).parent
 COMMON = (TESTS / "test_common.py", *sorted((TESTS / "native").glob("test_*.py")))
 
 
+@pytest.fixture
+def pictures():
+    """Draw, and close what was drawn."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    yield
+    plt.close("all")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark the common checks of all but the first configuration of a class as slow."""

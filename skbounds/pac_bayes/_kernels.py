@@ -53,8 +53,8 @@ class Kernel:
         with np.errstate(over="ignore"):
             X = self.scaler.transform(X)
         if not issparse(X):
-            return np.clip(X, -LARGEST, LARGEST)
-        X.data = np.clip(X.data, -LARGEST, LARGEST)
+            return np.clip(X, -LARGEST, LARGEST, out=X)
+        np.clip(X.data, -LARGEST, LARGEST, out=X.data)
         return X
 
     def matrix(self, X):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +10,11 @@ from scipy.special import betaln
 from scipy.stats import beta
 
 from skbounds._labels import check_labels
+from skbounds._states import State, reads_state, refuse
 from skbounds._typing import MatrixLike
 
 # Below this the tail of a beta law is not computed to many digits any more.
 _LEAST_TAIL = 1e-250
-# Larger integers are no doubles.
-_LARGEST_COUNT = 2**53
 
 
 def log_mixture_evalue(n_errors, n_seen, bound):
@@ -196,6 +194,7 @@ class VoteMonitor:
         }
 
     @classmethod
+    @reads_state
     def from_dict(cls, state: dict[str, Any], ensemble: Any) -> Self:
         """Return a monitor that goes on where another stopped.
 
@@ -216,44 +215,20 @@ class VoteMonitor:
         ValueError
             For what is no state, or cannot be one: its values must go together.
         """
-        if not isinstance(state, dict):
-            raise ValueError(f"state must be a dict; got {type(state).__name__}.")
-        missing = {"bound", "alpha", "n_seen", "n_errors", "alarm"} - set(state)
-        if missing:
-            raise ValueError(f"state lacks {sorted(missing)!r}.")
-        for name in ("bound", "alpha"):
-            value = state[name]
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise ValueError(
-                    f"state must have a number as {name!r}; got {value!r}."
-                )
-        for name in ("n_seen", "n_errors"):
-            value = state[name]
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if not whole or abs(value) > _LARGEST_COUNT:
-                raise ValueError(
-                    f"state must have an integer as {name!r}, at most 2**53; got "
-                    f"{value!r}."
-                )
-        if not isinstance(state["alarm"], (bool, np.bool_)):
-            raise ValueError(
-                f"state must have True or False as 'alarm'; got {state['alarm']!r}."
-            )
-        monitor = cls(ensemble, state["bound"], state["alpha"])
-        seen, errors = int(state["n_seen"]), int(state["n_errors"])
-        if not 0 <= errors <= seen:
-            raise ValueError(
-                f"state must have 0 <= n_errors <= n_seen; got {errors} of {seen}."
-            )
+        given = State(state)
+        monitor = cls(ensemble, given.number("bound"), given.number("alpha"))
+        seen = given.count("n_seen")
+        errors = given.count("n_errors", most=seen)
         monitor.n_seen_, monitor.n_errors_ = seen, errors
         monitor.log_evalue_ = float(log_mixture_evalue(errors, seen, monitor.bound))
         # There is none without errors, and none is taken back.
-        alarm, now = bool(state["alarm"]), monitor.log_evalue_ >= -np.log(monitor.alpha)
+        alarm, now = given.flag("alarm"), monitor.log_evalue_ >= -np.log(monitor.alpha)
         if (alarm and not errors) or (now and not alarm):
-            raise ValueError(
-                f"state cannot have alarm={alarm} after {errors} errors of {seen}: the "
-                f"log of the evidence is {monitor.log_evalue_:.3g}."
-            )
+            refuse(
+                "'alarm'", alarm,
+                f"{now} after {errors} errors of {seen}, at a log of the evidence of "
+                f"{monitor.log_evalue_:.3g}",
+            )  # fmt: skip
         monitor.alarm_ = alarm
         return monitor
 

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skbounds._states import State, at_least, at_most, refuse
 from skbounds.sequential._functions import is_number
 from skbounds.sequential._history import ExactHistory, RejectionHistory, read_history
 from skbounds.sequential._procedures import GROUPED, LORDFamily
-from skbounds.sequential._states import State, at_least, at_most, refuse
 
 
 class _Adaptive(LORDFamily):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbounds._states import ROUNDING, refuse
 from skbounds.sequential._evidence import LARGEST_REWARD
-from skbounds.sequential._states import ROUNDING, refuse
 
 # Rewards before the covariate's coefficient is estimated; until then it is 0.
 _LEAST = 30

@@ -7,6 +7,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skbounds._states import (
+    State,
+    at_least,
+    at_most,
+    reads_state,
+    refuse,
+)
 from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._online_procedure import (
     OnlineProcedure,
@@ -16,13 +23,6 @@ from skbounds.sequential._online_procedure import (
     plain,
 )
 from skbounds.sequential._sequences import Gamma
-from skbounds.sequential._states import (
-    State,
-    at_least,
-    at_most,
-    reads_state,
-    refuse,
-)
 
 
 class BatchBH(Started):

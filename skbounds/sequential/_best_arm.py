@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 import skbounds
 from skbounds._base import unchanged_on_error, warn_user
+from skbounds._states import State, reads_state, refuse, shown
 from skbounds._typing import RandomState
 from skbounds.sequential._adjustments import Covariate, Ratio
 from skbounds.sequential._engines import ENGINES
@@ -19,7 +20,6 @@ from skbounds.sequential._evidence import LARGEST_REWARD, check_level
 from skbounds.sequential._functions import as_floats, draw_seeds, is_number
 from skbounds.sequential._online_procedure import Started, differ, given_params, plain
 from skbounds.sequential._settings import ONE_BY_ONE, check_settings, is_count
-from skbounds.sequential._states import State, reads_state, refuse, shown
 
 # Rewards of which none is 0 or 1 are not what "binary" is for.
 _FIRST_REWARDS = 100

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds._core import sequential as _core
+from skbounds._states import ROUNDING, refuse
 from skbounds.sequential._evidence import (
     LARGEST_REWARD,
     REWARDS,
@@ -17,7 +18,6 @@ from skbounds.sequential._evidence import (
     make_bets,
 )
 from skbounds.sequential._radius import beta, radius
-from skbounds.sequential._states import ROUNDING, refuse
 
 _SAMPLERS = {
     "toptwo": _core.TOP_TWO,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import TypeGuard
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from skbounds._core import sequential as _core
-from skbounds._validation import check_array
+from skbounds._validation import check_array, is_number
 from skbounds.sequential import _radius
 
 _LARGEST_COUNT = 1e15
@@ -18,13 +15,6 @@ _LARGEST_COUNT = 1e15
 LARGEST_REWARD = 1e150
 # Squares of it, and of what it is compared with, are doubles.
 _LEAST_SIGMA, _LARGEST_SIGMA = 1e-145, 1e145
-
-
-def is_number(value) -> TypeGuard[float]:
-    """Tell whether this is a real number, and no truth value."""
-    return isinstance(value, (Real, np.floating, np.integer)) and not isinstance(
-        value, (bool, np.bool_)
-    )
 
 
 def as_floats(values, name, ndim=1):

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbounds._core import sequential as _core
-from skbounds.sequential._states import State, refuse
+from skbounds._states import State, refuse
 
 # Least age of what is grouped; where the derivatives alternate, with room.
 _LEAST_AGE = 64

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma
 
+from skbounds._states import agree, at_least, at_most
 from skbounds.sequential._functions import as_floats, is_number
 from skbounds.sequential._procedures import LORDFamily
-from skbounds.sequential._states import agree, at_least, at_most
 
 
 class LOND(LORDFamily):

@@ -12,6 +12,15 @@ from sklearn.base import clone
 
 import skbounds
 from skbounds._base import unchanged_on_error
+from skbounds._states import (
+    ROUNDING,
+    State,
+    agree,
+    is_float,
+    reads_state,
+    refuse,
+    shown,
+)
 from skbounds._typing import RandomState
 from skbounds.sequential._adaptive import ADDIS, SAFFRON, AlphaInvesting
 from skbounds.sequential._best_arm import BestArmTest
@@ -33,15 +42,6 @@ from skbounds.sequential._procedures import (
     Uncorrected,
 )
 from skbounds.sequential._settings import is_count
-from skbounds.sequential._states import (
-    ROUNDING,
-    State,
-    agree,
-    is_float,
-    reads_state,
-    refuse,
-    shown,
-)
 
 PROCEDURES = {
     kind.__name__: kind
@@ -523,8 +523,9 @@ class MABFDR(Started):
         for k, entry in enumerate(entries, start=1):
             values = State(entry, f"entry {k} of the history")
             # The first version had no others than one after the other.
-            number = values.count("number", 1, n + len(self._open_)) if (
-                "number" in values) else k  # fmt: skip
+            number = k
+            if "number" in values:
+                number = values.count("number", 1, n + len(self._open_))
             found.append((number, *self._read_entry(values)))
         if len({number for number, *_ in found} | set(self._open_)) != (
             n + len(self._open_)

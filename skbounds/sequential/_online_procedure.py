@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbounds._base import PlainEstimator, unchanged_on_error
-from skbounds.sequential._functions import as_floats, is_number
-from skbounds.sequential._states import (
+from skbounds._states import (
     LARGEST_COUNT,
     ROUNDING,
     State,
@@ -21,6 +20,7 @@ from skbounds.sequential._states import (
     refuse,
     shown,
 )
+from skbounds.sequential._functions import as_floats, is_number
 
 
 def check_procedure(state, kind):

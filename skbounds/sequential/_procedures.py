@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
+from skbounds._states import agree, at_least, at_most
 from skbounds.sequential._functions import is_number
 from skbounds.sequential._history import ExactHistory, RejectionHistory, read_history
 from skbounds.sequential._online_procedure import OnlineProcedure
 from skbounds.sequential._sequences import Gamma
-from skbounds.sequential._states import agree, at_least, at_most
 
 # Levels that are a smaller share than that, or of older rejections, are taken to be 0.
 _FORGOTTEN, _LONGEST = 1e-18, 2**20

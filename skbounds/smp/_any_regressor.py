@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skbounds._base import SkboundsEstimator, fit_from_scratch, warn_user
 from skbounds._frames import is_frame, only_column
+from skbounds._magnitude import check_spread_of_targets
 from skbounds._seeds import seeded
 from skbounds._sklearn_compat import (
     HasMethods,
@@ -39,6 +40,7 @@ from skbounds.smp._refits import (
     require_targets,
     weighted_rows,
 )
+from skbounds.smp._regression import check_reach
 
 # Relative to the scale of y: what a prediction may differ from an affine function of y.
 _AFFINE_TOL = 1e-6
@@ -232,6 +234,7 @@ class SMPRegressor(
                 f"{type(self).__name__} needs at least 2 samples; got n_samples={n}."
             )
         # What the targets are moved by to see how predictions follow.
+        check_spread_of_targets(rows.y)
         spread = float(np.ptp(rows.y))
         self._move_ = spread if spread > 0.0 else max(1.0, float(np.abs(rows.y).max()))
         self._check_affine(rows)
@@ -331,15 +334,12 @@ class SMPRegressor(
 
     def _law_of(self, terms):
         start, square, linear, least = terms
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            penalty = 0.5 * least / self.sigma_**2
+        # The square of the noise scale may not be a double.
+        with np.errstate(over="ignore", invalid="ignore"):
+            penalty = 0.5 * (least / self.sigma_) / self.sigma_
             log_normalizer = -0.5 * np.log(square) - penalty
             mean, std = start - linear / square, self.sigma_ / np.sqrt(square)
-        if not all(np.isfinite(part).all() for part in (mean, std, log_normalizer)):
-            raise ValueError(
-                "the law of a row of X is beyond the range of doubles: the row is too "
-                "far from the others, or the targets are too small. Rescale X or y."
-            )
+        check_reach(mean, std, log_normalizer)
         return mean, std, log_normalizer
 
     # ---------------------------------------------------------------- other models

@@ -171,14 +171,14 @@ class BaseSMPRegressor(
             )
             if self._law_["bayes"]:
                 mean, std = bayes_law(fitted, h, self.sigma_)
-        _check_reach(mean, std, log_normalizer)
+        check_reach(mean, std, log_normalizer)
         return mean, std, log_normalizer
 
     def _joint_law(self, X):
         """Return centre (m, n_outputs), h (m,) and parameters of the scale-free law."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             fitted, h, _, _ = self._terms(X)
-        _check_reach(fitted, h)
+        check_reach(fitted, h)
         n = self._law_["n"]
         return fitted, h, {"n": n, "kappa": 1.0 / (n + 1.0)}
 
@@ -414,7 +414,7 @@ def log_density_score(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
     )
 
 
-def _check_reach(*terms):
+def check_reach(*terms):
     """Refuse rows whose law is beyond what doubles hold."""
     if not all(np.isfinite(term).all() for term in terms):
         raise ValueError(

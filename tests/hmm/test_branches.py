@@ -128,16 +128,8 @@ def test_radius_of_the_general_model():
     assert_allclose(statistical_radius(model), np.sqrt((errors**2).sum()))
 
 
+@pytest.mark.usefixtures("pictures")
 class TestDisplays:
-    @pytest.fixture(autouse=True)
-    def _backend(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("Agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
-
     def test_means_of_categories(self):
         model = BaumWelchHMM(emission="categorical")
         with pytest.raises(ValueError, match="emission='categorical' has not"):

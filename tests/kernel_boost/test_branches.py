@@ -104,16 +104,8 @@ def test_classes_of_constant_rows():
     assert (model.predict(X) == 1).all()
 
 
+@pytest.mark.usefixtures("pictures")
 class TestDisplays:
-    @pytest.fixture(autouse=True)
-    def _backend(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("Agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
-
     def test_rows_without_targets(self):
         X, y = data()
         model = EarlyStoppedKernelBoost(random_state=0).fit(X, y)

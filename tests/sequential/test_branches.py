@@ -331,16 +331,8 @@ class TestReports:
         assert 2 * each - 80 - 2 <= more <= 2 * each - 80
 
 
+@pytest.mark.usefixtures("pictures")
 class TestDisplays:
-    @pytest.fixture(autouse=True)
-    def _backend(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("Agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
-
     def test_logs_that_cannot_be(self):
         with pytest.raises(ValueError, match="arms and rewards must be at least one"):
             BestArmDisplay.from_log([], [], n_arms=2)

@@ -1,7 +1,7 @@
 """States as JSON has them, read with care: whatever is in them, errors are of one line.
 
 A state may come from a stranger, or be damaged on its way. Values are checked one by
-one when they are read, and the procedures check that they go together.
+one when they are read, and whoever reads them checks that they go together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from skbounds._typing import Function
-from skbounds.sequential._functions import is_number
+from skbounds._validation import is_number
 
 # Counts beyond are no whole numbers as doubles.
 LARGEST_COUNT = 2**53
@@ -41,10 +41,10 @@ def reads_state(read: Function) -> Function:
     """Make a ``from_dict`` raise ValueError for whatever is no state."""
 
     @wraps(read)
-    def wrapper(cls, state, *others):
+    def wrapper(cls, state, *others, **named):
         try:
             with np.errstate(all="ignore"):
-                return read(cls, state, *others)
+                return read(cls, state, *others, **named)
         except (
             LookupError, AttributeError, TypeError, ArithmeticError, RecursionError,
         ) as error:  # fmt: skip
