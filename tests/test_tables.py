@@ -650,12 +650,15 @@ def test_the_same_numbers_in_another_form(name):
     holds()
 
 
-@pytest.mark.parametrize("name", QUICK)
+def has_columns_in_any_order(name):
+    case = CASES[name]
+    return not (case.pairwise or case.d == 1 or name.startswith(ORDERED_COLUMNS))
+
+
+@pytest.mark.parametrize("name", filter(has_columns_in_any_order, QUICK))
 def test_columns_in_another_order(name):
     """Predictions do not know which column came first."""
     case = CASES[name]
-    if case.pairwise or case.d == 1 or name.startswith(ORDERED_COLUMNS):
-        return
 
     @fuzz(6)
     @given(plain_tables(case), st.randoms(use_true_random=False))

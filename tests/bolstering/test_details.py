@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.neighbors import KNeighborsRegressor
 
 from skbounds.bolstering._parts._deals import SCHEMES, _dealer
-from skbounds.bolstering._parts._leave_one_out import _of_neighbors, _root_of_hat_matrix
+from skbounds.bolstering._parts._leave_one_out import _root_of_hat_matrix
 from skbounds.bolstering._parts._matching import groups_of_four, match_pairs
 from skbounds.bolstering._smoothed._estimate import _warn_of_increment
 
@@ -63,15 +62,6 @@ def test_folds_are_balanced_by_class_where_their_scheme_says_so():
     assert [n for n, s in SCHEMES.items() if not s.by_class] == [
         "matched", "random", "groups"
     ]  # fmt: skip
-
-
-def test_weighted_neighbours_have_no_short_cut():
-    table = SimpleNamespace(X=np.zeros((5, 1)))
-    for model in (
-        KNeighborsRegressor(2, weights="distance"), KNeighborsRegressor(5),
-    ):  # fmt: skip
-        question = SimpleNamespace(estimator=model, targets=np.zeros(5), table=table)
-        assert _of_neighbors(question) is None
 
 
 def test_warning_of_increments_is_in_units_of_the_variance():
